@@ -1,0 +1,38 @@
+# Everything a bare clone needs: Python 3.11+ and make. Each target makes its own environment first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+.DEFAULT_GOAL := help
+
+help:  ## What there is to do
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+$(VENV)/run: pyproject.toml
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	@echo "installing evokey into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
+	@touch $@
+
+$(VENV)/dev: $(VENV)/run
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,bench]' --group dev
+	@touch $@
+
+demo: $(VENV)/run  ## Watch an index learn, on the documentation of the Python standard library
+	@$(BIN)/evokey demo
+
+test: $(VENV)/dev  ## Run the tests
+	@$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/dev  ## Format, style and types
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+bench: $(VENV)/dev  ## Make benchmarks/results again (an hour; needs the data sets beside the project)
+	@$(BIN)/python benchmarks/run.py
+
+clean:  ## Remove what was made
+	rm -rf $(VENV) dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.PHONY: help demo test lint bench clean

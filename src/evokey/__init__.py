@@ -1,0 +1,20 @@
+"""evokey: an evolving retrieval memory. An index whose document keys learn from verified answers."""
+
+from evokey.errors import EvokeyError
+from evokey.memory import Memory, open
+from evokey.types import Choice, Document, EpochReport, Hit, Lesson, Quality, Stats, Verdict
+
+__version__ = "0.1.0"
+__all__ = [
+    "Choice",
+    "Document",
+    "EpochReport",
+    "EvokeyError",
+    "Hit",
+    "Lesson",
+    "Memory",
+    "Quality",
+    "Stats",
+    "Verdict",
+    "open",
+]

@@ -1,0 +1,253 @@
+"""The commands of evokey."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import evokey
+from evokey import ingest
+from evokey.cli import screen
+from evokey.cli.demo import demo
+from evokey.errors import InvalidFilter, InvalidInput, NotAMemory
+from evokey.settings import FILE
+from evokey.types import Document
+
+app = typer.Typer(
+    name="evokey",
+    help="An evolving retrieval memory: an index whose document keys learn from verified answers.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+At = Annotated[Path, typer.Option("--at", help="Directory of the memory.", envvar="EVOKEY_AT")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value, for machines.")]
+HERE = Path(".evokey")
+BATCH = 256
+
+
+app.command()(demo)
+
+
+def main() -> None:
+    app()
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
+    if version:
+        screen.say(evokey.__version__)
+        raise typer.Exit()
+
+
+def _existing(at: Path) -> evokey.Memory:
+    if not (at / FILE).exists():
+        raise NotAMemory(f"there is no memory at {at}; make one with: evokey init --at {at}")
+    return evokey.open(at)
+
+
+@app.command()
+def init(
+    at: At = HERE,
+    encoder: Annotated[list[str] | None, typer.Option(help="bm25, wordllama, given; several are fused.")] = None,
+    keys: Annotated[str | None, typer.Option(help="How a document becomes a key: full.")] = None,
+    policy: Annotated[str | None, typer.Option(help="How keys learn: guarded.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a new memory. Without options: BM25 and WordLlama, fused."""
+    with screen.reported(as_json), evokey.open(at, encoder=encoder, keys=keys, policy=policy) as memory:
+        stats = memory.stats()
+        if as_json:
+            screen.emit({"at": str(at), **stats.to_dict()})
+            return
+        screen.say(f"memory at [bold]{at}[/]: {' + '.join(stats.retrievers)}, policy {stats.policy}")
+        screen.say(f"next: evokey add FILES --at {at}")
+
+
+@app.command()
+def add(
+    paths: Annotated[list[Path], typer.Argument(help="JSONL, text or Markdown files, folders of these, BEIR folders.")],
+    at: At = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Add documents, or replace those with the same id. The memory is made if there is none."""
+    with screen.reported(as_json):
+        documents = [document for path in paths for document in ingest.read(path)]
+        with evokey.open(at) as memory:
+            for batch in screen.tracked(_batches(documents), "indexing", as_json, -(-len(documents) // BATCH)):
+                memory.add(batch)
+            size = len(memory)
+        if as_json:
+            screen.emit({"added": len(documents), "documents": size})
+            return
+        screen.say(f"added [bold]{len(documents)}[/] documents; the memory holds {size}")
+
+
+def _batches(documents: list[Document]) -> Iterator[list[Document]]:
+    source = iter(documents)
+    while batch := list(islice(source, BATCH)):
+        yield batch
+
+
+@app.command()
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    at: At = HERE,
+    k: Annotated[int, typer.Option("-k", help="How many documents.")] = 10,
+    where: Annotated[list[str] | None, typer.Option(help="field=value; the same field again means 'one of'.")] = None,
+    epoch: Annotated[int | None, typer.Option(help="With what was known at this epoch; 0 is untaught.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find documents: the plain index and what it has learned, no language model."""
+    with screen.reported(as_json), _existing(at) as memory:
+        hits = memory.search(query, k=k, where=_conditions(where or []) or None, epoch=epoch)
+        if as_json:
+            screen.emit([{"id": hit.id, "score": hit.score, **_shown(hit.document)} for hit in hits])
+        elif hits:
+            screen.console.print(screen.hits_table(hits))
+        else:
+            screen.say("nothing found")
+
+
+def _conditions(pairs: list[str]) -> dict[str, Any]:
+    """field=value pairs; a value that reads as JSON (a number, true) is taken as such."""
+    found: dict[str, list[Any]] = {}
+    for pair in pairs:
+        field, equals, value = pair.partition("=")
+        if not equals or not field:
+            raise InvalidFilter(f"--where {pair} is not of the form field=value")
+        found.setdefault(field, []).extend(_meanings(value))
+    return found
+
+
+def _meanings(value: str) -> list[Any]:
+    try:
+        read = json.loads(value)
+    except json.JSONDecodeError:
+        return [value]
+    return [value, read] if isinstance(read, int | float) else [value]
+
+
+def _shown(document: Document) -> dict[str, Any]:
+    return {"title": document.title, "text": document.text, "metadata": dict(document.metadata)}
+
+
+@app.command()
+def feedback(
+    query: Annotated[str | None, typer.Argument(help="The question that was asked.")] = None,
+    relevant: Annotated[
+        list[str] | None, typer.Option("-r", "--relevant", help="Id that was right; id=2 grades it.")
+    ] = None,
+    irrelevant: Annotated[list[str] | None, typer.Option("-w", "--irrelevant", help="Id that was wrong.")] = None,
+    unit: Annotated[list[str] | None, typer.Option(help="An expansion unit that helped.")] = None,
+    actor: Annotated[str | None, typer.Option(help="Who says so; can be forgotten later.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Many lessons: JSONL with query, relevant, irrelevant, units, actor.")
+    ] = None,
+    at: At = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Record which documents were right for a question. Learned from at the next evolve."""
+    with screen.reported(as_json), _existing(at) as memory:
+        if (query is None) == (file is None):
+            raise InvalidInput("give a question with --relevant, or --file with many")
+        lessons = [_lesson(query or "", relevant, irrelevant, unit, actor)] if file is None else _lessons(file, actor)
+        numbers = [
+            memory.feedback(**lesson).number for lesson in screen.tracked(lessons, "teaching", as_json, len(lessons))
+        ]
+        if as_json:
+            screen.emit({"lessons": numbers})
+            return
+        screen.say(f"recorded {len(numbers)} lesson{'s' * (len(numbers) != 1)}; learn from them with: evokey evolve")
+
+
+def _lesson(
+    query: str, relevant: list[str] | None, irrelevant: list[str] | None, units: list[str] | None, actor: str | None
+) -> dict[str, Any]:
+    graded = dict(_graded(one) for one in relevant or [])
+    return {"query": query, "relevant": graded, "irrelevant": irrelevant or [], "units": units, "actor": actor}
+
+
+def _graded(said: str) -> tuple[str, float]:
+    """id or id=grade; an id may itself hold an equals sign."""
+    id, equals, grade = said.rpartition("=")
+    try:
+        return (id, float(grade)) if equals else (said, 1.0)
+    except ValueError:
+        return said, 1.0
+
+
+def _lessons(file: Path, actor: str | None) -> list[dict[str, Any]]:
+    known = {"query", "relevant", "irrelevant", "units", "actor"}
+    lessons = []
+    for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1):
+        try:
+            lesson = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InvalidInput(f"{file}, line {number} is not valid JSON: {error}") from error
+        if not isinstance(lesson, dict) or "query" not in lesson or set(lesson) - known:
+            raise InvalidInput(f"{file}, line {number}: a lesson has query and some of {', '.join(sorted(known))}")
+        lessons.append({"actor": actor, **lesson})
+    return lessons
+
+
+@app.command()
+def evolve(
+    at: At = HERE,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; publish nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Learn from the lessons: publish a new epoch if held-out questions say it helps."""
+    with screen.reported(as_json), _existing(at) as memory:
+        with screen.working("cross-fitting", as_json):
+            report = memory.evolve(dry_run=dry_run)
+        if as_json:
+            screen.emit(report.to_dict())
+            return
+        verdict = f"[green]published epoch {report.epoch}[/]" if report.published else "[yellow]not published[/]"
+        screen.say(f"{verdict}: {report.reason}")
+        if report.taught is not None:
+            screen.console.print(screen.report_table(report))
+        for line in screen.choice_lines(report):
+            screen.say(line)
+
+
+@app.command()
+def forget(
+    query: Annotated[str | None, typer.Option(help="Forget what was taught for this question.")] = None,
+    actor: Annotated[str | None, typer.Option(help="Forget what this actor taught.")] = None,
+    document: Annotated[str | None, typer.Option(help="Forget what this document (id) was taught.")] = None,
+    at: At = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Erase lessons for good, and everything learned from them. In effect at once."""
+    with screen.reported(as_json), _existing(at) as memory:
+        with screen.working("forgetting and refitting", as_json):
+            count = memory.forget(query=query, actor=actor, document=document)
+            current = memory.stats().epoch
+        if as_json:
+            screen.emit({"lessons": count, "epoch": current})
+            return
+        screen.say(f"forgot {count} lesson{'s' * (count != 1)}; searches now read epoch {current}")
+
+
+@app.command()
+def stats(at: At = HERE, as_json: AsJson = False) -> None:
+    """What the memory holds."""
+    with screen.reported(as_json), _existing(at) as memory:
+        found = memory.stats()
+        if as_json:
+            screen.emit(found.to_dict())
+            return
+        for name, value in asdict(found).items():
+            shown = ", ".join(value) if isinstance(value, list) else f"{value:,}" if isinstance(value, int) else value
+            screen.say(f"[dim]{name.replace('_', ' '):>18}[/]  {shown}")

@@ -1,0 +1,89 @@
+"""`evokey demo`: watch an index learn, on the documentation of the Python that runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+import evokey
+from evokey.cli import screen
+from evokey.demo import run as demo_
+from evokey.types import View
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the memory, the figures and the plot go.")] = Path("demo-output"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value, for machines.")] = False,
+) -> None:
+    """Watch an index learn: index the Python standard library's documentation, teach half of the questions, evolve."""
+
+    def track(items: Iterable[Any], what: str, total: int) -> Iterable[Any]:
+        return screen.tracked(items, what, as_json, total)
+
+    with screen.reported(as_json):
+        shutil.rmtree(out / "memory", ignore_errors=True)
+        with screen.working("reading the standard library's documentation", as_json):
+            corpus = demo_.documents()
+        with evokey.open(out / "memory") as memory:
+            outcome = demo_.run(memory, corpus, track)
+        (out / "results.json").write_text(json.dumps(outcome.to_dict(), indent=1, ensure_ascii=False) + "\n", "utf-8")
+        drawn = _drawn(outcome, out / "before-after.png")
+        if as_json:
+            screen.emit(outcome.to_dict())
+            return
+        _show(outcome)
+        screen.say(f"\nfigures: {out / 'results.json'}" + (f"   plot: {out / 'before-after.png'}" if drawn else ""))
+        screen.say(f"look around: evokey search 'your question' --at {out / 'memory'}")
+
+
+def _drawn(outcome: demo_.Outcome, path: Path) -> bool:
+    try:
+        demo_.plot(outcome, path)
+    except ModuleNotFoundError:
+        screen.errors.print("no plot: pip install 'evokey[demo]' brings matplotlib", highlight=False)
+        return False
+    return True
+
+
+def _show(outcome: demo_.Outcome) -> None:
+    title = f"{outcome.documents:,} documentation entries, {outcome.lessons} lessons, one evolve"
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+    table.add_column("questions", min_width=20)
+    for name in ("", "nDCG@10 before", "after", "first hit right before", "after"):
+        table.add_column(name, justify="right")
+    for row in outcome.rows:
+        table.add_row(
+            row.group, str(row.questions), f"{row.before:.3f}", _coloured(row.after, row.before, ".3f"),
+            f"{row.first_before:.0%}", _coloured(row.first_after, row.first_before, ".0%"),
+        )  # fmt: skip
+    screen.console.print(table)
+    screen.say(f"\n{escape(outcome.report.reason)}")
+    for story in outcome.stories:
+        _tell(story)
+
+
+def _coloured(after: float, before: float, form: str) -> str:
+    colour = "green" if after > before + 0.0005 else "red" if after < before - 0.0005 else "dim"
+    return f"[{colour}]{after:{form}}[/]"
+
+
+def _tell(story: demo_.Story) -> None:
+    screen.say(f"\n[bold]“{escape(story.question)}”[/]")
+    screen.say(f"  before: [dim]{escape(', '.join(story.before))}[/]")
+    screen.say(f"  now:    [green]{escape(story.after[0])}[/][dim], {escape(', '.join(story.after[1:]))}[/]")
+    for view in story.explanation.views:
+        if view.after > view.before:
+            screen.say(f"  why:    {view.retriever} {view.before:.2f} → {view.after:.2f}: {escape(_cause(view))}")
+
+
+def _cause(view: View) -> str:
+    if view.by == "recall row":
+        return f"it resembles the taught “{view.row}”"
+    return f"its key moved towards the taught “{view.pulls[0].text}”"

@@ -1,0 +1,115 @@
+"""What the commands show: tables for people, one JSON value for machines, errors as instructions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeVar
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from evokey.errors import EvokeyError, InvalidInput, InvalidSettings
+from evokey.types import EpochReport, Hit, Quality
+
+T = TypeVar("T")
+console = Console()
+errors = Console(stderr=True)
+FAILED, WRONG_USE = 1, 2
+
+
+def emit(value: Any) -> None:
+    """One JSON value on standard output."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def say(text: str) -> None:
+    console.print(text, highlight=False)
+
+
+def fail(error: EvokeyError, as_json: bool) -> NoReturn:
+    if as_json:
+        emit({"error": type(error).__name__, "message": str(error)})
+    else:
+        errors.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False)
+    raise typer.Exit(WRONG_USE if isinstance(error, InvalidInput | InvalidSettings) else FAILED)
+
+
+@contextmanager
+def reported(as_json: bool) -> Iterator[None]:
+    """Errors raised on purpose become one line and an exit code."""
+    try:
+        yield
+    except EvokeyError as error:
+        fail(error, as_json)
+
+
+@contextmanager
+def working(what: str, as_json: bool) -> Iterator[None]:
+    """A spinner, for work whose end is not known."""
+    if as_json or not errors.is_terminal:
+        yield
+        return
+    with errors.status(what):
+        yield
+
+
+def tracked(items: Iterable[T], what: str, as_json: bool, total: int | None = None) -> Iterator[T]:
+    """A progress bar on standard error, where somebody is looking."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=errors, transient=True, disable=as_json or not errors.is_terminal) as progress:
+        yield from progress.track(items, total=total, description=what)
+
+
+def hits_table(hits: Sequence[Hit]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("", justify="right", style="dim")
+    table.add_column("score", justify="right")
+    table.add_column("id", style="bold cyan", overflow="fold")
+    table.add_column("document", ratio=1)
+    for rank, hit in enumerate(hits, start=1):
+        table.add_row(str(rank), f"{hit.score:.3f}", escape(hit.id), escape(excerpt(hit)))
+    return table
+
+
+def excerpt(hit: Hit, width: int = 110) -> str:
+    text = " ".join(f"{hit.document.title}  {hit.document.text}".split())
+    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
+
+
+def report_table(report: EpochReport) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("nDCG@10")
+    for name in ("before", "after", "queries"):
+        table.add_column(name, justify="right")
+    for name, quality in (("held-out queries", report.held_out), ("taught queries", report.taught)):
+        if quality is not None:
+            table.add_row(name, f"{quality.before:.3f}", _after(quality), str(quality.queries))
+    return table
+
+
+def _after(quality: Quality) -> str:
+    colour = "green" if quality.after > quality.before else "red" if quality.after < quality.before else "dim"
+    return f"[{colour}]{quality.after:.3f}[/]"
+
+
+def choice_lines(report: EpochReport) -> Iterator[str]:
+    """How each retriever learned, in words."""
+    for name, choice in report.choice.items():
+        parts = [f"weight {report.weights[name]:g}"]
+        parts.append(f"keys move (step {choice.step:g})" if choice.step else "keys stay")
+        parts.append("no recall rows" if choice.handicap is None else f"recall rows (handicap {choice.handicap:g})")
+        if choice.units:
+            parts.append(f"expansion units weigh {choice.units:g}")
+        yield f"  [bold]{name}[/]: {', '.join(parts)}"

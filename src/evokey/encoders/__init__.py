@@ -1,0 +1,1 @@
+"""Text → vectors, dense (numpy) or sparse (terms). Query side and document side are separate calls."""

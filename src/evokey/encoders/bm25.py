@@ -1,0 +1,55 @@
+"""BM25 as a sparse encoder: the inner product of a query and a document is the BM25 score (Lucene's form).
+
+Document side: count / (count + k1·(1 − b + b·length / average)). Query side: count · ln(1 + (N − df + ½) / (df + ½)).
+A text becomes its counted stems; the store derives the weights, because they follow the documents that come and go.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import ClassVar
+
+import Stemmer
+
+from evokey.errors import InvalidSettings
+from evokey.protocols import Bag
+from evokey.types import Scores
+
+WORD = re.compile(r"[^\W_]+")
+STOP_WORDS = frozenset(
+    (
+        "a an and are as at be but by for if in into is it no not of on or such that the their then there these they "
+        "this to was will with what how why when which who does do can i my from has have had were been its than about "
+        "would should could you your we our"
+    ).split()
+)
+
+
+class BM25:
+    kind: ClassVar[str] = "sparse"
+
+    def __init__(self, k1: float = 0.9, b: float = 0.4) -> None:
+        if not (k1 > 0 and 0 <= b <= 1):
+            raise InvalidSettings(f"bm25 needs k1 > 0 and 0 ≤ b ≤ 1, not k1={k1}, b={b}")
+        self.k1, self.b = k1, b
+        self.identity = "bm25/english/1"
+        self._stem = Stemmer.Stemmer("english", 100_000).stemWords
+
+    def documents(self, texts: Sequence[str]) -> list[Bag]:
+        return [self._bag(text) for text in texts]
+
+    def queries(self, texts: Sequence[str]) -> list[Bag]:
+        return [self._bag(text) for text in texts]
+
+    def _bag(self, text: str) -> Bag:
+        words = [word for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
+        return Counter(self._stem(words))
+
+    def pivots(self, lengths: Scores, average: float) -> Scores:
+        return self.k1 * (1 - self.b + self.b * lengths / max(average, 1e-9))
+
+    def idf(self, documents: int, frequency: int) -> float:
+        return math.log(1 + (documents - frequency + 0.5) / (frequency + 0.5))

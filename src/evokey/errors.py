@@ -1,0 +1,73 @@
+"""Every error evokey raises on purpose. Each message names the culprit, the rule and the way out.
+
+EvokeyError
+├── InvalidInput            a value that cannot be taken: nothing was changed
+│   ├── InvalidDocument
+│   ├── InvalidQuery
+│   ├── InvalidVector
+│   └── InvalidFilter
+├── UnknownDocument         an id that is not in this memory
+├── InvalidSettings         settings that make no memory
+│   └── UnknownComponent    an encoder, store, … that does not exist or is not installed
+├── NotAMemory              a path that holds something else
+├── NewerFormat             a memory written by a newer evokey
+├── EncoderMismatch         keys made by one encoder, settings that name another
+├── MemoryBusy              another process is writing
+└── MemoryClosed
+"""
+
+
+class EvokeyError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class InvalidInput(EvokeyError, ValueError):
+    pass
+
+
+class InvalidDocument(InvalidInput):
+    pass
+
+
+class InvalidQuery(InvalidInput):
+    pass
+
+
+class InvalidVector(InvalidInput):
+    pass
+
+
+class InvalidFilter(InvalidInput):
+    pass
+
+
+class UnknownDocument(EvokeyError, LookupError):
+    pass
+
+
+class InvalidSettings(EvokeyError, ValueError):
+    pass
+
+
+class UnknownComponent(InvalidSettings):
+    pass
+
+
+class NotAMemory(EvokeyError):
+    pass
+
+
+class NewerFormat(EvokeyError):
+    pass
+
+
+class EncoderMismatch(EvokeyError):
+    pass
+
+
+class MemoryBusy(EvokeyError):
+    pass
+
+
+class MemoryClosed(EvokeyError):
+    pass

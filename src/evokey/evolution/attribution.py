@@ -1,0 +1,177 @@
+"""Evidence → weights: how strongly each taught text pulls each document's key, for one retriever.
+
+A query that credits n documents with grade g gives each ω = g·n^−β; its expansion units together weigh η·ω, shared by
+how well each unit finds the document; a unit that finds it less than half as well as the best one is dropped.
+αᵢₑ = ω / (Σω + c): shrunk by c, the median mass of a touched document, so that a document seen once moves little.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from evokey.evolution.evidence import Taught
+from evokey.overlay import Overlay
+from evokey.retriever import Retriever
+from evokey.stores.embedded import Block
+from evokey.stores.flat import DenseBlock
+from evokey.types import Choice, Numbers, Scores
+
+RESEMBLANCE = 0.5
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """Who was taught what, for one retriever: pairs of a touched document and a text."""
+
+    documents: Numbers
+    base: Block[Any]
+    """The base keys of the documents."""
+    texts: tuple[str, ...]
+    block: Block[Any]
+    """The texts as rows."""
+    words: Sequence[frozenset[str]]
+    """The words of each text, where the retriever goes by words."""
+    pairs: Pairs
+
+    def only(self, queries: frozenset[str]) -> Attribution:
+        """What these queries alone have taught."""
+        asked = np.array([text in queries for text in self.texts], bool)
+        pairs = self.pairs.where(asked[self.pairs.queries])
+        rows, columns = np.unique(pairs.rows), np.unique(np.concatenate([pairs.columns, pairs.queries]))
+        return Attribution(
+            self.documents[rows],
+            self.base.take(rows),
+            tuple(self.texts[column] for column in columns),
+            self.block.take(columns),
+            [self.words[column] for column in columns],
+            pairs.renumbered(rows, columns),
+        )
+
+    @cached_property
+    def has_units(self) -> bool:
+        return bool((self.pairs.shares > 0).any())
+
+    def weights(self, spread: float, units: float) -> sparse.csr_array:
+        """α for one β and η. Pairs without weight are left out: they are no recall rows either."""
+        pairs = self.pairs
+        own = np.where(pairs.shares > 0, units * pairs.shares, 1.0)
+        omega = pairs.grades * pairs.credited ** (-spread) * own
+        used = omega > 0
+        shape = (len(self.documents), len(self.texts))
+        matrix = sparse.coo_array((omega[used], (pairs.rows[used], pairs.columns[used])), shape=shape).tocsr()
+        mass: Scores = np.asarray(matrix.sum(axis=1), np.float64).ravel()
+        return sparse.csr_array(sparse.diags_array(1 / (mass + np.median(mass))) @ matrix)
+
+    def norms(self, weights: sparse.csr_array, step: float) -> Scores:
+        """ν: the length of k⁰ + λV before it is brought back to 1. Sparse keys are not normalised."""
+        if not isinstance(self.base, DenseBlock) or not step:
+            return np.ones(len(self.documents))
+        along, square = self._moments(weights)
+        return np.sqrt(np.maximum(1 + 2 * step * along + step**2 * square, 1e-12))
+
+    def _moments(self, weights: sparse.csr_array) -> tuple[Scores, Scores]:
+        assert isinstance(self.base, DenseBlock) and isinstance(self.block, DenseBlock)
+        moved = weights @ self.block.vectors.astype(np.float64)
+        return np.vecdot(self.base.vectors.astype(np.float64), moved), np.vecdot(moved, moved)
+
+    def learned(self) -> dict[str, int]:
+        """Every taught word, and how many documents were taught with it."""
+        found: dict[str, set[int]] = defaultdict(set)
+        for row, column in zip(self.pairs.rows.tolist(), self.pairs.columns.tolist(), strict=True):
+            for word in self.words[column]:
+                found[word].add(row)
+        return {word: len(documents) for word, documents in sorted(found.items())}
+
+    def overlay(self, choice: Choice) -> Overlay:
+        weights = self.weights(choice.spread, choice.units)
+        norms = self.norms(weights, choice.step)
+        return Overlay(self.documents, self.texts, self.block, weights, norms, choice, self.learned())
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Columns of equal length: a document (row), a text (column), and what binds them."""
+
+    rows: Numbers
+    columns: Numbers
+    queries: Numbers
+    """The text (column) of the query that was verified."""
+    grades: Scores
+    credited: Scores
+    """How many documents the query credits."""
+    shares: Scores
+    """A unit's share among its query's units; 0 for the query itself."""
+
+    def where(self, kept: NDArray[np.bool_]) -> Pairs:
+        return Pairs(
+            self.rows[kept],
+            self.columns[kept],
+            self.queries[kept],
+            self.grades[kept],
+            self.credited[kept],
+            self.shares[kept],
+        )
+
+    def renumbered(self, rows: Numbers, columns: Numbers) -> Pairs:
+        """The same pairs when only these rows and columns are left."""
+        return replace(
+            self,
+            rows=np.searchsorted(rows, self.rows),
+            columns=np.searchsorted(columns, self.columns),
+            queries=np.searchsorted(columns, self.queries),
+        )
+
+
+def attribute(retriever: Retriever, lessons: Taught) -> Attribution:
+    """Pair the documents that have a row here with the texts they were taught."""
+    numbers = np.array(sorted({number for grades in lessons.grades.values() for number in grades}), np.int64)
+    documents = numbers[retriever.store.rows.rows(numbers) >= 0]
+    base = retriever.store.take(documents)
+    texts = tuple(sorted({*lessons.queries, *(unit for units in lessons.units.values() for unit in units)}))
+    pairs = _paired(lessons, documents, texts, _Resemblance(retriever, base, lessons))
+    return Attribution(documents, base, texts, retriever.texts(texts), [retriever.words(text) for text in texts], pairs)
+
+
+def _paired(lessons: Taught, documents: Numbers, texts: Sequence[str], resemblance: _Resemblance) -> Pairs:
+    row = {number: index for index, number in enumerate(documents.tolist())}
+    column = {text: index for index, text in enumerate(texts)}
+    found: list[tuple[int, int, int, float, int, float]] = []
+    for query, grades in lessons.grades.items():
+        asked = column[query]
+        for number, grade in grades.items():
+            if number in row:
+                found.append((row[number], asked, asked, grade, len(grades), 0.0))
+                for unit, share in resemblance.shares(query, row[number]):
+                    found.append((row[number], column[unit], asked, grade, len(grades), share))
+    parts = list(zip(*found, strict=True)) or [()] * 6
+    rows, columns, queries = (np.array(part, np.int64) for part in parts[:3])
+    return Pairs(rows, columns, queries, *(np.array(part, np.float64) for part in parts[3:]))
+
+
+class _Resemblance:
+    """How a query's units share its credit to a document: by how well each, asked by itself, finds it."""
+
+    def __init__(self, retriever: Retriever, base: Block[Any], lessons: Taught) -> None:
+        self._units = lessons.units
+        texts = sorted({unit for units in lessons.units.values() for unit in units})
+        self._place = {text: index for index, text in enumerate(texts)}
+        self._table: NDArray[np.float32] = np.zeros((0, 0), np.float32)
+        if texts and len(base):
+            self._table = base.table([retriever.question(text, {}) for text in texts])
+
+    def shares(self, query: str, row: int) -> list[tuple[str, float]]:
+        units: Sequence[str] = self._units.get(query, ())
+        if not units:
+            return []
+        gains = np.array([max(0.0, float(self._table[self._place[unit], row])) for unit in units])
+        gains[gains < RESEMBLANCE * gains.max()] = 0
+        total = gains.sum()
+        return [(unit, gain / total) for unit, gain in zip(units, gains, strict=True) if gain > 0] if total else []

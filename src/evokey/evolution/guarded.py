@@ -1,0 +1,251 @@
+"""The guarded policy: propose, cross-fit with "nothing" among the choices, and publish only what held-out queries like.
+
+Each retriever finds its own choice; what is finally judged is the fused ranking. A function of the set of lessons and
+the documents alone: asked twice, in whatever order the lessons came, it answers the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TypeVar
+
+import numpy as np
+
+from evokey import fusion
+from evokey.evolution.attribution import Attribution, attribute
+from evokey.evolution.evidence import FOLDS, Taught, fold, sample
+from evokey.evolution.judge import ideal, ndcg_table
+from evokey.evolution.trial import Trial
+from evokey.retriever import Retriever
+from evokey.types import Choice, Quality, Ranking, Scores
+
+SPREADS = (0.0, 0.5, 1.0)
+STEPS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+UNITS = (0.0, 0.5, 1.0, 2.0)
+HANDICAPS = (None, 0.4, 0.3, 0.2, 0.1, 0.0)
+FEW = 20
+"""Below so many queries a cross-fit says nothing: recall rows alone."""
+FEW_HANDICAPS = (0.2, 0.1, 0.0)
+FAITHFUL = 0.9
+"""The share of the possible gain for taught queries that a choice must give them."""
+STRANGERS = 0.5
+"""The share of future queries, among documents that no lesson touches, that is about such documents."""
+HARM = 2.0
+NEAR = 0.5
+"""How many standard errors behind the best still count as good as the best."""
+TRIFLE = 0.002
+"""The share of held-out quality that may be lost for their sake, if it is within the noise."""
+ASKED, OWN_ASKED = 120, 400
+"""Queries asked at the most: in each fold, and of the taught ones themselves."""
+NOTHING = Choice()
+T = TypeVar("T")
+Outcomes = Mapping[T, Scores]
+"""nDCG@10 of some queries under each choice."""
+Weights = tuple[float, ...]
+Plan = tuple[tuple[Choice, ...], Weights]
+"""A choice for each retriever, and the weight of each in the fused score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    choice: Mapping[str, Choice]
+    weights: Mapping[str, float]
+    held_out: Quality | None
+    taught: Quality
+    changes: bool
+    """Whether it differs from the untaught index."""
+
+
+class Guarded:
+    def propose(
+        self,
+        retrievers: Sequence[Retriever],
+        untaught_weights: Mapping[str, float],
+        lessons: Taught,
+        pools: Mapping[str, Mapping[str, Ranking]],
+    ) -> Proposal:
+        names = [retriever.name for retriever in retrievers]
+        untaught: Plan = (tuple(NOTHING for _ in names), tuple(untaught_weights[name] for name in names))
+        fits = [Fit(retriever, lessons, pools[retriever.name]) for retriever in retrievers]
+        judge = Jury(fits, lessons)
+        if len(lessons.queries) < FEW:
+            plans = [untaught, *(_all(Choice(handicap=handicap), untaught) for handicap in FEW_HANDICAPS)]
+            own = judge.taught(plans)
+            plan = max(plans, key=lambda plan: round(float(own[plan].mean()), 3))
+            return self._proposal(names, plan, untaught, judge, held_out=None)
+        choices = [fit.choose() for fit in fits]
+        plans = _plans(choices, untaught)
+        held_out = judge.held_out(plans)
+        bystanders = judge.held_out(plans, bystanders=True)
+        shares = {"strangers": fits[0].strangers, "untouched": fits[0].untouched}
+        plan = chosen(traffic(held_out, bystanders, untaught, **shares), judge.taught(plans), untaught)
+        quality = Quality(float(held_out[untaught].mean()), float(held_out[plan].mean()), len(held_out[plan]))
+        return self._proposal(names, plan, untaught, judge, quality)
+
+    def _proposal(
+        self, names: Sequence[str], plan: Plan, untaught: Plan, judge: Jury, held_out: Quality | None
+    ) -> Proposal:
+        own = judge.taught([untaught, plan])
+        taught = Quality(float(own[untaught].mean()), float(own[plan].mean()), len(own[plan]))
+        choice, weights = (dict(zip(names, part, strict=True)) for part in plan)
+        return Proposal(choice, weights, held_out, taught, changes=plan != untaught)  # type: ignore[arg-type]
+
+
+class Fit:
+    """One retriever's cross-fit."""
+
+    def __init__(self, retriever: Retriever, lessons: Taught, pools: Mapping[str, Ranking]) -> None:
+        attribution = attribute(retriever, lessons)
+        self.folds = [_held(retriever, attribution, lessons, pools, index) for index in range(FOLDS)]
+        self.own = Trial(retriever, attribution, lessons.only(sample(lessons.queries, OWN_ASKED)), pools)
+        asked = sum(len(trial.asked) for trial in self.folds)
+        self.strangers = sum(trial.strangers() for trial in self.folds) / max(asked, 1)
+        """The share of the held-out queries whose documents the other folds never touched."""
+        self.untouched = 1 - len(attribution.documents) / max(len(retriever.store.rows), 1)
+
+    def choose(self) -> Choice:
+        choices = _grid(self.own.has_units)
+        held_out, bystanders = (
+            _joined([trial.outcomes(choices, bystanders=apart) for trial in self.folds]) for apart in (False, True)
+        )
+        expected = traffic(held_out, bystanders, NOTHING, strangers=self.strangers, untouched=self.untouched)
+        return chosen(expected, self.own.outcomes(choices), NOTHING)
+
+
+class Jury:
+    """Judges plans by the fused ranking."""
+
+    def __init__(self, fits: Sequence[Fit], lessons: Taught) -> None:
+        self._fits, self._lessons = fits, lessons
+
+    def held_out(self, plans: Sequence[Plan], *, bystanders: bool = False) -> dict[Plan, Scores]:
+        trials = [[fit.folds[index] for fit in self._fits] for index in range(FOLDS)]
+        return _joined([self._judged(plans, fold, bystanders) for fold in trials])
+
+    def taught(self, plans: Sequence[Plan]) -> dict[Plan, Scores]:
+        return self._judged(plans, [fit.own for fit in self._fits], bystanders=False)
+
+    def _judged(self, plans: Sequence[Plan], trials: Sequence[Trial], bystanders: bool) -> dict[Plan, Scores]:
+        if len(trials) == 1:
+            outcomes = trials[0].outcomes(list({plan[0][0] for plan in plans}), bystanders=bystanders)
+            return {plan: outcomes[plan[0][0]] for plan in plans}
+        variants = [list(dict.fromkeys(plan[0][part] for plan in plans)) for part in range(len(trials))]
+        ranked = [
+            {choice: trial.rankings(choice, fusion.DEPTH, bystanders=bystanders) for choice in choices}
+            for trial, choices in zip(trials, variants, strict=True)
+        ]
+        judged = [self._fused(query, plans, variants, ranked, index) for index, query in enumerate(trials[0].asked)]
+        return {plan: np.array([scores[column] for scores in judged]) for column, plan in enumerate(plans)}
+
+    def _fused(
+        self,
+        query: str,
+        plans: Sequence[Plan],
+        variants: Sequence[Sequence[Choice]],
+        ranked: Sequence[Mapping[Choice, Sequence[tuple[Ranking, float]]]],
+        index: int,
+    ) -> Scores:
+        """nDCG@10 of one query under every plan: all variants share one table of normalised scores."""
+        parts = [ranked[part][choice][index] for part, choices in enumerate(variants) for choice in choices]
+        numbers, shares = fusion.table([ranking for ranking, _ in parts], [trust for _, trust in parts])
+        if not len(numbers):
+            return np.zeros(len(plans))
+        first = np.cumsum([0, *(len(choices) for choices in variants)])
+        mix = np.zeros((len(plans), len(parts)))
+        for row, (choices, weights) in enumerate(plans):
+            for part, (choice, weight) in enumerate(zip(choices, weights, strict=True)):
+                mix[row, first[part] + variants[part].index(choice)] = weight
+        scores = mix @ shares
+        grades = self._lessons.grades[query]
+        gains = np.array([grades.get(int(number), 0.0) for number in numbers], np.float32)
+        table = np.where(scores > 0, scores, -np.inf).astype(np.float32)
+        ideals = np.full(len(plans), ideal(grades))
+        return ndcg_table(table, np.broadcast_to(gains, table.shape), ideals)
+
+
+def _held(
+    retriever: Retriever, attribution: Attribution, lessons: Taught, pools: Mapping[str, Ranking], index: int
+) -> Trial:
+    """The queries of one fold, asked of what the other folds taught."""
+    inside = [query for query in lessons.queries if fold(query) == index]
+    others = attribution.only(frozenset(lessons.queries) - frozenset(inside))
+    return Trial(retriever, others, lessons.only(sample(inside, ASKED)), pools)
+
+
+def _grid(units: bool) -> list[Choice]:
+    """Nothing first: among equals the first is taken."""
+    weights = UNITS if units else (0.0,)
+    still = [Choice(units=eta, handicap=handicap) for eta in weights for handicap in HANDICAPS]
+    moving = [Choice(*move) for move in product(SPREADS, STEPS, weights, HANDICAPS)]
+    return [NOTHING, *(choice for choice in still if choice.handicap is not None), *moving]
+
+
+def _plans(choices: Sequence[Choice], untaught: Plan) -> list[Plan]:
+    """Every retriever taught or not, and every weight of a pair; the untaught plan first."""
+    taught_or_not = list(product(*(dict.fromkeys((NOTHING, choice)) for choice in choices)))
+    weights = _weightings(untaught[1])
+    return list(dict.fromkeys([untaught, *product(taught_or_not, weights)]))
+
+
+def _weightings(untaught: Weights) -> list[Weights]:
+    if len(untaught) != 2:
+        return [untaught]
+    return list(dict.fromkeys([untaught, *((weight, 1 - weight) for weight in fusion.WEIGHT_GRID)]))
+
+
+def _all(choice: Choice, untaught: Plan) -> Plan:
+    return tuple(choice for _ in untaught[0]), untaught[1]
+
+
+def chosen(held_out: Outcomes[T], taught: Outcomes[T], untaught: T) -> T:
+    """The choice to make, from what each does to held-out queries and to the taught ones themselves.
+
+    1. Harmless: held-out queries do not fall below the untaught index (but for a trifle that is within the noise).
+    2. Faithful: of these, those that give the taught queries most of what any of them gives.
+    3. Of these, as good as the best for held-out queries (within the noise), the best for the taught ones; among
+       equals the best for held-out queries.
+    """
+    harmless = [choice for choice in held_out if _harmless(held_out[choice], held_out[untaught])]
+    own = {choice: float(taught[choice].mean()) for choice in harmless}
+    enough = own[untaught] + FAITHFUL * (max(own.values()) - own[untaught])
+    faithful = [choice for choice in harmless if own[choice] >= enough]
+    best = max((held_out[choice] for choice in faithful), key=lambda scores: float(scores.mean()))
+    near = [choice for choice in faithful if _behind(best, held_out[choice]) <= NEAR]
+    return max(near, key=lambda choice: (round(own[choice], 2), float(held_out[choice].mean())))
+
+
+def traffic(
+    held_out: Outcomes[T], bystanders: Outcomes[T], untaught: T, *, strangers: float, untouched: float
+) -> Outcomes[T]:
+    """Held-out outcomes as future traffic would have them.
+
+    Lessons say how people ask about documents that are asked about; others will ask about the rest. Their share is
+    taken to be at least half of the share of documents that no lesson touches. Where fewer of the held-out queries are
+    such strangers to what was taught, the missing ones are made up for by bystanders: the same queries, had their own
+    documents learned nothing. What bystanders lose counts twice: they have nothing to gain.
+    """
+    expected = STRANGERS * untouched
+    if strangers >= expected:
+        return held_out
+    share = (expected - strangers) / (1 - strangers)
+    level = bystanders[untaught]
+    harmed = {choice: level + HARM * (scores - level) for choice, scores in bystanders.items()}
+    return {choice: (1 - share) * scores + share * harmed[choice] for choice, scores in held_out.items()}
+
+
+def _joined(folds: Sequence[Outcomes[T]]) -> dict[T, Scores]:
+    return {choice: np.concatenate([fold[choice] for fold in folds]) for choice in folds[0]}
+
+
+def _harmless(scores: Scores, untaught: Scores) -> bool:
+    loss = float(untaught.mean() - scores.mean())
+    return loss <= 0 or (loss <= TRIFLE * untaught.mean() and _behind(untaught, scores) <= 1)
+
+
+def _behind(best: Scores, scores: Scores) -> float:
+    """How far scores are behind the best ones, in standard errors of the paired difference."""
+    difference = best - scores
+    error = float(difference.std() / np.sqrt(len(difference)))
+    return float(difference.mean()) / max(error, 1e-12)

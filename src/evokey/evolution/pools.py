@@ -1,0 +1,59 @@
+"""The untaught top documents of every taught query, kept so that evolving costs nothing that grows with the corpus.
+
+A pool is taken when its lesson arrives, by one ordinary search. Dense scores never change, so a pool is brought up to
+date by scoring only the documents that came since; one of its documents gone, it is taken again. Sparse weights follow
+the whole collection: any change of documents takes the pool again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from evokey.ledger.documents import Position
+from evokey.ledger.lessons import Pool, Pools
+from evokey.overlay import UNTAUGHT
+from evokey.retriever import DenseRetriever, Retriever, search
+from evokey.types import Numbers, Ranking
+
+DEPTH = 100
+
+
+def take(retriever: Retriever, query: str, position: Position) -> Pool:
+    ranking = search(retriever, retriever.question(query, {}), DEPTH, UNTAUGHT)
+    return Pool(ranking, position.newest, position.removals)
+
+
+def fresh(
+    retriever: Retriever, queries: Sequence[str], kept: Pools, position: Position, live: Numbers
+) -> dict[str, Ranking]:
+    """Pools of these queries as of now; those that had to be made or mended are kept for the next time."""
+    pools = kept.get(retriever.name)
+    mended: dict[str, Pool] = {}
+    for query in queries:
+        pool = pools.get(query)
+        if pool is None or not _up_to_date(pool, position):
+            mended[query] = _mended(retriever, query, pool, position, live)
+    if mended:
+        kept.put(retriever.name, mended)
+    return {query: (mended.get(query) or pools[query]).ranking for query in queries}
+
+
+def _up_to_date(pool: Pool, position: Position) -> bool:
+    return (pool.newest, pool.removals) == (position.newest, position.removals)
+
+
+def _mended(retriever: Retriever, query: str, pool: Pool | None, position: Position, live: Numbers) -> Pool:
+    if pool is None or not isinstance(retriever, DenseRetriever) or not np.isin(pool.ranking.numbers, live).all():
+        return take(retriever, query, position)
+    new = live[live > pool.newest]
+    new = new[retriever.store.rows.rows(new) >= 0]
+    if not len(new):
+        return Pool(pool.ranking, position.newest, position.removals)
+    question = retriever.question(query, {})
+    scores = retriever.store.take(new).exact(question, np.arange(len(new)))
+    numbers = np.concatenate([pool.ranking.numbers, new])
+    scores = np.concatenate([pool.ranking.scores, scores])
+    order = np.lexsort((numbers, -scores))[:DEPTH]
+    return Pool(Ranking(numbers[order], scores[order]), position.newest, position.removals)

@@ -1,0 +1,222 @@
+"""Some queries, asked of what others have taught: how well would each choice do? No search of the corpus.
+
+A query's untaught top documents are known (its pool); only touched documents can change their score; and before the
+norm every score is linear in λ. So each choice is arithmetic on a small table. Documents that reach the top ten under
+no choice are left out first, by bounds that hold for all choices at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from evokey.evolution.attribution import Attribution
+from evokey.evolution.evidence import Taught
+from evokey.evolution.judge import DEPTH, ideal, ndcg_table
+from evokey.retriever import Retriever
+from evokey.types import Choice, Numbers, Ranking, Scores
+
+Table = NDArray[np.float32]
+CELLS = 4_000_000
+"""Size of the score tables worked on at a time (queries × touched documents)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One (β, λ, η): the evidence for each document and the norm of its moved key."""
+
+    weights: sparse.csr_array
+    step: float
+    norms: Scores
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Scores of some asked queries (rows) against all touched documents (columns), before any choice."""
+
+    asked: Sequence[str]
+    questions: Sequence[Any]
+    base: Table
+    likeness: Table
+    """Against the taught texts."""
+    floor: float
+
+    def moved(self, move: Move) -> Table:
+        if not move.step:
+            return self.base
+        pull = np.asarray((move.weights @ self.likeness.T).T, np.float32)
+        return np.asarray((self.base + np.float32(move.step) * pull) / move.norms, np.float32)
+
+    def recalled(self, weights: sparse.csr_array, handicap: float) -> Table:
+        """The best recall row of each document."""
+        best = np.maximum.reduceat(self.likeness[:, weights.indices], weights.indptr[:-1], axis=1)
+        return np.asarray(best - np.float32(handicap) * self.self_similarity[:, None], np.float32)
+
+    @property
+    def self_similarity(self) -> Table:
+        return np.array([question.self_similarity for question in self.questions], np.float32)
+
+
+class Trial:
+    def __init__(self, retriever: Retriever, taught: Attribution, asked: Taught, pools: Mapping[str, Ranking]) -> None:
+        self._attribution, self._retriever, self._asked, self._pools = taught, retriever, asked, pools
+        self._learned = self._attribution.learned()
+        self._weights: dict[tuple[float, float], sparse.csr_array] = {}
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        return self._asked.queries
+
+    def strangers(self) -> int:
+        """How many of the asked queries have no right document among the touched ones."""
+        touched = set(self._attribution.documents.tolist())
+        return sum(not touched & set(self._asked.grades[query]) for query in self.asked)
+
+    @property
+    def has_units(self) -> bool:
+        return self._attribution.has_units
+
+    def outcomes(self, choices: Sequence[Choice], *, bystanders: bool = False) -> dict[Choice, Scores]:
+        """nDCG@10 of every asked query (in their order) under every choice.
+
+        As bystanders, the queries' own documents have learned nothing: what is left is how far others push in.
+        """
+        sheets = [self._outcomes(sheet, choices, bystanders) for sheet in self._sheets()]
+        return {choice: np.concatenate([np.zeros(0), *(sheet[choice] for sheet in sheets)]) for choice in choices}
+
+    def rankings(self, choice: Choice, depth: int, *, bystanders: bool = False) -> list[tuple[Ranking, float]]:
+        """The taught ranking of every asked query, and how far this retriever trusts it."""
+        found = []
+        for sheet in self._sheets():
+            scores = self._scores(sheet, choice)
+            if bystanders:
+                scores = np.where(self._gains(sheet.asked) > 0, sheet.base, scores)
+            for row, query in enumerate(sheet.asked):
+                ranking = self._merged(self._pools[query], scores[row], sheet.floor, depth)
+                found.append((ranking, sheet.questions[row].trust))
+        return found
+
+    def _merged(self, pool: Ranking, scores: Table, floor: float, depth: int) -> Ranking:
+        """Untouched documents of the pool and the touched ones together."""
+        touched = self._attribution.documents
+        untouched = ~np.isin(pool.numbers, touched)
+        seen = scores > floor
+        numbers = np.concatenate([pool.numbers[untouched], touched[seen]])
+        merged = np.concatenate([pool.scores[untouched], scores[seen].astype(np.float64)])
+        order = np.lexsort((numbers, -merged))[:depth]
+        return Ranking(numbers[order], merged[order])
+
+    def _sheets(self) -> Iterator[Sheet]:
+        attribution, queries = self._attribution, self._asked.queries
+        wide = max(len(attribution.documents), len(attribution.pairs.rows), 1)
+        size = max(1, CELLS // wide)
+        for start in range(0, len(queries), size):
+            asked = queries[start : start + size]
+            questions = [self._retriever.question(query, self._learned) for query in asked]
+            if not len(attribution.documents):
+                empty = np.zeros((len(asked), 0), np.float32)
+                yield Sheet(asked, questions, empty, empty, -np.inf)
+                continue
+            base, block = attribution.base, attribution.block
+            yield Sheet(asked, questions, base.table(questions), block.table(questions), base.floor)
+
+    def _weights_of(self, choice: Choice) -> sparse.csr_array:
+        key = (choice.spread, choice.units)
+        if key not in self._weights:
+            self._weights[key] = self._attribution.weights(*key)
+        return self._weights[key]
+
+    def _move(self, choice: Choice) -> Move:
+        weights = self._weights_of(choice)
+        return Move(weights, choice.step, self._attribution.norms(weights, choice.step))
+
+    def _scores(self, sheet: Sheet, choice: Choice) -> Table:
+        if not sheet.base.shape[1]:
+            return sheet.base
+        scores = sheet.moved(self._move(choice))
+        if choice.handicap is None:
+            return scores
+        return np.maximum(scores, sheet.recalled(self._weights_of(choice), choice.handicap))
+
+    def _outcomes(self, sheet: Sheet, choices: Sequence[Choice], bystanders: bool) -> dict[Choice, Scores]:
+        ideals = np.array([ideal(self._asked.grades[query]) for query in sheet.asked])
+        others, other_gains = self._untouched(sheet.asked)
+        if not sheet.base.shape[1]:
+            flat = ndcg_table(others, other_gains, ideals)
+            return dict.fromkeys(choices, flat)
+        tables = self._pruned(sheet, choices, others)
+        own_gains = np.take_along_axis(self._gains(sheet.asked), tables.columns, 1)
+        gains = np.concatenate([own_gains, other_gains], axis=1)
+        unmoved = np.take_along_axis(sheet.base, tables.columns, 1)
+        found = {}
+        for choice in choices:
+            scores = tables.scores(choice)
+            if bystanders:
+                scores = np.where(own_gains > 0, unmoved, scores)
+            scores = np.where(scores > sheet.floor, scores, -np.inf)
+            found[choice] = ndcg_table(np.concatenate([scores, others], axis=1), gains, ideals)
+        return found
+
+    def _untouched(self, asked: Sequence[str]) -> tuple[Table, Table]:
+        """The ten best untouched documents of each pool: their scores and gains. No choice changes them."""
+        scores = np.full((len(asked), DEPTH), -np.inf, np.float32)
+        gains = np.zeros((len(asked), DEPTH), np.float32)
+        for row, query in enumerate(asked):
+            pool, grades = self._pools[query], self._asked.grades[query]
+            kept = np.flatnonzero(~np.isin(pool.numbers, self._attribution.documents))[:DEPTH]
+            scores[row, : len(kept)] = pool.scores[kept]
+            gains[row, : len(kept)] = [grades.get(int(number), 0.0) for number in pool.numbers[kept]]
+        return scores, gains
+
+    def _gains(self, asked: Sequence[str]) -> Table:
+        """Grades of the touched documents."""
+        documents = self._attribution.documents
+        gains = np.zeros((len(asked), len(documents)), np.float32)
+        for row, query in enumerate(asked):
+            grades = self._asked.grades[query]
+            numbers = np.array(list(grades), np.int64)
+            place = np.minimum(np.searchsorted(documents, numbers), len(documents) - 1)
+            here = documents[place] == numbers
+            gains[row, place[here]] = np.array(list(grades.values()))[here]
+        return gains
+
+    def _pruned(self, sheet: Sheet, choices: Sequence[Choice], others: Table) -> _Pruned:
+        """Keep the documents that may reach the top ten: whose best score passes the tenth-best of the worst ones."""
+        moves = {(choice.spread, choice.units, choice.step): choice for choice in choices}
+        moved = {key: sheet.moved(self._move(choice)) for key, choice in moves.items()}
+        low = np.minimum.reduce(list(moved.values()))
+        high = np.maximum.reduce(list(moved.values()))
+        recalled: dict[float, Table] = {}
+        rows_used = [choice.handicap for choice in choices if choice.handicap is not None]
+        for units in sorted({choice.units for choice in choices}) if rows_used else []:
+            recalled[units] = sheet.recalled(self._weights_of(Choice(units=units)), 0.0)
+            lenient = recalled[units] - np.float32(min(rows_used)) * sheet.self_similarity[:, None]
+            high = np.maximum(high, lenient)
+        everything = np.concatenate([low, others], axis=1)
+        tenth = np.partition(everything, everything.shape[1] - DEPTH, axis=1)[:, everything.shape[1] - DEPTH]
+        width = int((high >= tenth[:, None]).sum(axis=1).max(initial=1))
+        width = min(max(width, 1), high.shape[1])
+        columns = np.argpartition(-high, width - 1, axis=1)[:, :width]
+        columns.sort(axis=1)
+        kept_moved = {key: np.take_along_axis(table, columns, 1) for key, table in moved.items()}
+        kept_rows = {units: np.take_along_axis(table, columns, 1) for units, table in recalled.items()}
+        return _Pruned(columns, kept_moved, kept_rows, sheet.self_similarity[:, None])
+
+
+@dataclass(frozen=True, slots=True)
+class _Pruned:
+    columns: Numbers
+    moved: Mapping[tuple[float, float, float], Table]
+    recalled: Mapping[float, Table]
+    self_similarity: Table
+
+    def scores(self, choice: Choice) -> Table:
+        moved = self.moved[choice.spread, choice.units, choice.step]
+        if choice.handicap is None:
+            return moved
+        return np.maximum(moved, self.recalled[choice.units] - np.float32(choice.handicap) * self.self_similarity)

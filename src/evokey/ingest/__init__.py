@@ -1,0 +1,5 @@
+"""Files → documents: JSONL, plain text, Markdown, folders of these, and folders in BEIR layout."""
+
+from evokey.ingest.files import read
+
+__all__ = ["read"]

@@ -1,0 +1,1 @@
+"""Document → key texts: the words by which a document is found."""

@@ -1,0 +1,13 @@
+"""The whole document: title and text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evokey.types import Document
+
+
+class Full:
+    def texts(self, document: Document) -> Sequence[str]:
+        text = f"{document.title} {document.text}".strip()
+        return [text] if text else []

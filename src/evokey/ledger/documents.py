@@ -1,0 +1,192 @@
+"""Documents in the ledger: upserted by id, known inside by number, filtered by metadata."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evokey.errors import InvalidFilter, UnknownDocument
+from evokey.ledger.sqlite import Database
+from evokey.types import Document, Numbers, Vectors
+
+BATCH = 500
+"""Values in one SQL statement: below every SQLite's limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A document as the retrievers take it up."""
+
+    number: int
+    document: Document
+    vector: Vectors | None
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a reader has read: new documents have larger numbers, removals come in sequence."""
+
+    newest: int = 0
+    removals: int = 0
+
+
+class Documents:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def __len__(self) -> int:
+        return int(self._db.one("SELECT count(*) FROM documents")[0])
+
+    def put(self, documents: Sequence[Document], vectors: Vectors | None) -> tuple[list[Entry], list[int]]:
+        """Insert or replace; return the entries to index and the numbers that are gone. Equal content stays put."""
+        latest = {document.id: row for row, document in enumerate(documents)}
+        with self._db.write() as connection:
+            known = {row["id"]: row for row in self._rows("id", list(latest))}
+            entries, gone = [], []
+            for id, row in latest.items():
+                document, vector = documents[row], None if vectors is None else vectors[row]
+                old = known.get(id)
+                if old is not None and old["hash"] == document.hash and _same_vector(old["vector"], vector):
+                    self._describe(connection, old["number"], document)
+                    continue
+                if old is not None:
+                    gone.append(old["number"])
+                    self._drop(connection, [old["number"]])
+                entries.append(self._insert(connection, document, vector))
+        return entries, gone
+
+    def delete(self, ids: Sequence[str]) -> list[int]:
+        with self._db.write() as connection:
+            numbers = list(self.numbers(ids).values())
+            self._drop(connection, numbers)
+        return numbers
+
+    def get(self, id: str) -> Document:
+        return next(iter(self.fetch(self.numbers([id]).values()).values()))
+
+    def numbers(self, ids: Iterable[str]) -> dict[str, int]:
+        """Number by id; an id that is not here is an error naming it."""
+        wanted = list(dict.fromkeys(ids))
+        found = {row["id"]: row["number"] for row in self._rows("id", wanted, "id, number")}
+        missing = [id for id in wanted if id not in found]
+        if missing:
+            more = f" (and {len(missing) - 3} more)" if len(missing) > 3 else ""
+            raise UnknownDocument(
+                f"no document has the id {', '.join(map(repr, missing[:3]))}{more}; add it first, or check the spelling"
+            )
+        return {id: found[id] for id in wanted}
+
+    def fetch(self, numbers: Iterable[int]) -> dict[int, Document]:
+        return {entry.number: entry.document for entry in self.entries(list(numbers))}
+
+    def entries(self, numbers: Sequence[int]) -> Iterator[Entry]:
+        for row in self._rows("number", numbers):
+            vector = None if row["vector"] is None else np.frombuffer(row["vector"], np.float32)
+            yield Entry(row["number"], _document(row), vector)
+
+    def live(self) -> Numbers:
+        return np.array([row[0] for row in self._db.all("SELECT number FROM documents ORDER BY number")], np.int64)
+
+    def position(self) -> Position:
+        newest = self._db.one("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'documents'")[0]
+        removals = self._db.one("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'removed'")[0]
+        return Position(int(newest), int(removals))
+
+    def changes(self, since: Position) -> tuple[list[int], list[int]]:
+        """Numbers added and numbers removed after a position."""
+        added = self._db.all("SELECT number FROM documents WHERE number > ?", (since.newest,))
+        removed = self._db.all("SELECT number FROM removed WHERE seq > ?", (since.removals,))
+        return [row[0] for row in added], [row[0] for row in removed]
+
+    def touch_lessons(self, newest: int, removed: Sequence[int]) -> bool:
+        """Whether documents that came after a number, or any that went, may be spoken of in lessons."""
+        if removed:
+            return True
+        sql = "SELECT 1 FROM documents d JOIN verdicts v ON v.document = d.id WHERE d.number > ? LIMIT 1"
+        return self._db.one(sql, (newest,)) is not None
+
+    def count_empty(self) -> int:
+        return int(self._db.one("SELECT count(*) FROM documents WHERE trim(title || text) = ''")[0])
+
+    def where(self, filter: Mapping[str, Any]) -> Numbers:
+        """Numbers of the documents that meet every condition, sorted."""
+        kept: Numbers | None = None
+        for field, wanted in filter.items():
+            values = list(wanted) if isinstance(wanted, list | tuple | set | frozenset) else [wanted]
+            found = self._having(field, values)
+            kept = found if kept is None else np.intersect1d(kept, found)
+        return self.live() if kept is None else kept
+
+    def _having(self, field: str, values: list[Any]) -> Numbers:
+        for value in values:
+            if not isinstance(value, str | int | float):
+                raise InvalidFilter(
+                    f"where[{field!r}] is compared with {value!r}; give a string, a number or true/false, "
+                    f"or a list of these for 'one of'"
+                )
+        marks = ",".join("?" * len(values))
+        rows = self._db.all(
+            f"SELECT DISTINCT number FROM facts WHERE field = ? AND value IN ({marks})", (field, *values)
+        )
+        return np.sort(np.array([row[0] for row in rows], np.int64))
+
+    def _rows(self, column: str, values: Sequence[Any], what: str = "*") -> Iterator[Mapping[str, Any]]:
+        names = what.split(", ") if what != "*" else ["number", "id", "title", "text", "metadata", "hash", "vector"]
+        for start in range(0, len(values), BATCH):
+            batch = list(values[start : start + BATCH])
+            marks = ",".join("?" * len(batch))
+            sql = f"SELECT {', '.join(names)} FROM documents WHERE {column} IN ({marks})"
+            for row in self._db.all(sql, batch):
+                yield dict(zip(names, row, strict=True))
+
+    def _insert(self, connection: sqlite3.Connection, document: Document, vector: Vectors | None) -> Entry:
+        values = (
+            document.id,
+            document.title,
+            document.text,
+            json.dumps(dict(document.metadata)),
+            document.hash,
+            None if vector is None else vector.tobytes(),
+        )
+        cursor = connection.execute(
+            "INSERT INTO documents(id, title, text, metadata, hash, vector) VALUES (?,?,?,?,?,?)", values
+        )
+        number = int(cursor.lastrowid or 0)
+        self._state_facts(connection, number, document)
+        return Entry(number, document, vector)
+
+    def _describe(self, connection: sqlite3.Connection, number: int, document: Document) -> None:
+        connection.execute(
+            "UPDATE documents SET metadata = ? WHERE number = ?", (json.dumps(dict(document.metadata)), number)
+        )
+        connection.execute("DELETE FROM facts WHERE number = ?", (number,))
+        self._state_facts(connection, number, document)
+
+    def _state_facts(self, connection: sqlite3.Connection, number: int, document: Document) -> None:
+        connection.executemany(
+            "INSERT INTO facts VALUES (?,?,?)", [(number, field, value) for field, value in _facts(document)]
+        )
+
+    def _drop(self, connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
+        connection.executemany("DELETE FROM documents WHERE number = ?", [(number,) for number in numbers])
+        connection.executemany("INSERT INTO removed(number) VALUES (?)", [(number,) for number in numbers])
+
+
+def _facts(document: Document) -> Iterator[tuple[str, Any]]:
+    for field, value in document.metadata.items():
+        for item in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(item, str | int | float):
+                yield field, item
+
+
+def _document(row: Mapping[str, Any]) -> Document:
+    return Document(row["id"], row["text"], row["title"], json.loads(row["metadata"]))
+
+
+def _same_vector(old: bytes | None, new: Vectors | None) -> bool:
+    return (old is None) == (new is None) and (new is None or old == new.tobytes())

@@ -1,0 +1,163 @@
+"""Encoder + store + key builder: one way to find documents. Base and overlay meet here, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from evokey.encoders.given import Given
+from evokey.errors import InvalidVector
+from evokey.ledger.documents import Entry
+from evokey.overlay import Overlay
+from evokey.protocols import DenseEncoder, KeyBuilder, SparseEncoder
+from evokey.stores.embedded import NO_NUMBERS, Block
+from evokey.stores.flat import DenseBlock, DenseQuestion, FlatStore
+from evokey.stores.sparse import SparseBlock, SparseQuestion, SparseStore
+from evokey.types import Numbers, Ranking, Vectors
+
+BATCH = 1024
+"""Texts encoded at a time."""
+
+
+class Retriever(Protocol):
+    """What memory and evolution ask of a retriever, dense or sparse."""
+
+    name: str
+    kind: str
+
+    @property
+    def store(self) -> FlatStore | SparseStore: ...
+
+    def index(self, entries: Sequence[Entry]) -> None: ...
+
+    def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> Any: ...
+
+    def texts(self, texts: Sequence[str]) -> Block[Any]:
+        """Taught texts as rows: the document side of the encoder."""
+        ...
+
+    def words(self, text: str) -> frozenset[str]:
+        """The words of a text, where a retriever goes by words."""
+        ...
+
+
+def search(retriever: Retriever, question: Any, k: int, overlay: Overlay, among: Numbers | None = None) -> Ranking:
+    """The k best documents by base and overlay together."""
+    scan = retriever.store.scan(question)
+    untouched = scan.top(k, overlay.documents, among)
+    if not len(overlay.documents):
+        return untouched
+    scores = overlay.scores(scan.of(overlay.documents), question)
+    found = scores > (0.0 if isinstance(question, SparseQuestion) else -np.inf)
+    if among is not None:
+        found &= np.isin(overlay.documents, among)
+    numbers = np.concatenate([untouched.numbers, overlay.documents[found]])
+    scores = np.concatenate([untouched.scores, scores[found]])
+    order = np.lexsort((numbers, -scores))[:k]
+    return Ranking(numbers[order], scores[order])
+
+
+class DenseRetriever:
+    kind = "dense"
+
+    def __init__(self, name: str, encoder: DenseEncoder, keys: KeyBuilder, folder: Path | None) -> None:
+        self.name, self._encoder, self._keys = name, encoder, keys
+        self._store = FlatStore(folder, encoder.identity)
+
+    @property
+    def store(self) -> FlatStore:
+        return self._store
+
+    def index(self, entries: Sequence[Entry]) -> None:
+        for start in range(0, len(entries), BATCH):
+            self._index(entries[start : start + BATCH])
+
+    def _index(self, entries: Sequence[Entry]) -> None:
+        keyed = [entry for entry in entries if self._keys.texts(entry.document)]
+        vectors = self._vectors(keyed)
+        self.check_dimension(vectors)
+        said = np.flatnonzero(np.linalg.norm(vectors, axis=1) > 0) if len(vectors) else NO_NUMBERS
+        owners = np.array([keyed[row].number for row in said], np.int64)
+        self.store.add(_numbers(entries), owners, DenseBlock(vectors[said]))
+
+    def _vectors(self, entries: Sequence[Entry]) -> Vectors:
+        return self._encoder.documents([self._keys.texts(entry.document)[0] for entry in entries])
+
+    def check_dimension(self, vectors: Vectors) -> None:
+        segments = self.store.rows.segments
+        if len(vectors) and segments and segments[0].block.vectors.shape[1] != vectors.shape[1]:
+            raise InvalidVector(
+                f"this memory holds vectors of {segments[0].block.vectors.shape[1]} dimensions; "
+                f"{vectors.shape[1]} were given. All vectors of a memory come from one encoder."
+            )
+
+    def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> DenseQuestion:
+        return DenseQuestion(self._encoder.queries([text])[0])
+
+    def texts(self, texts: Sequence[str]) -> DenseBlock:
+        return DenseBlock(self._encoder.documents(texts))
+
+    def words(self, text: str) -> frozenset[str]:
+        return frozenset()
+
+
+class GivenRetriever(DenseRetriever):
+    """Vectors come from the caller: with the documents, and with each question."""
+
+    _encoder: Given
+
+    def _vectors(self, entries: Sequence[Entry]) -> Vectors:
+        return np.stack([_handed(entry) for entry in entries]) if entries else np.zeros((0, 0), np.float32)
+
+    def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> DenseQuestion:
+        if vector is None:
+            return super().question(text, learned)
+        self.check_dimension(vector[None])
+        return DenseQuestion(vector)
+
+    def remember(self, vectors: Mapping[str, Vectors]) -> None:
+        self._encoder.known.update(vectors)
+
+
+class SparseRetriever:
+    kind = "sparse"
+
+    def __init__(self, name: str, encoder: SparseEncoder, keys: KeyBuilder, folder: Path | None) -> None:
+        self.name, self._encoder, self._keys = name, encoder, keys
+        self._store = SparseStore(folder, encoder.identity, encoder)
+
+    @property
+    def store(self) -> SparseStore:
+        return self._store
+
+    def index(self, entries: Sequence[Entry]) -> None:
+        keyed = [(entry.number, text) for entry in entries for text in self._keys.texts(entry.document)]
+        bags = self._encoder.documents([text for _, text in keyed])
+        said = [(number, bag) for (number, _), bag in zip(keyed, bags, strict=True) if bag]
+        owners = np.array([number for number, _ in said], np.int64)
+        self.store.add(_numbers(entries), owners, SparseBlock.of([bag for _, bag in said]))
+
+    def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> SparseQuestion:
+        return self.store.question(self._encoder.queries([text])[0], learned)
+
+    def texts(self, texts: Sequence[str]) -> SparseBlock:
+        return SparseBlock.of(self._encoder.documents(texts))
+
+    def words(self, text: str) -> frozenset[str]:
+        return frozenset(self._encoder.queries([text])[0])
+
+
+def _numbers(entries: Sequence[Entry]) -> Numbers:
+    return np.array([entry.number for entry in entries], np.int64)
+
+
+def _handed(entry: Entry) -> Vectors:
+    if entry.vector is None:
+        raise InvalidVector(
+            f"document {entry.document.id!r} came without a vector, and this memory takes them from the caller "
+            f"(encoder 'given'). Pass vectors=… to add, one row for each document."
+        )
+    return entry.vector

@@ -1,0 +1,196 @@
+"""What a memory is made of: TOML ↔ Settings → components. Fixed when the memory is made, kept in its evokey.toml."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evokey import registry
+from evokey.errors import InvalidSettings, NewerFormat, NotAMemory
+from evokey.retriever import DenseRetriever, GivenRetriever, Retriever, SparseRetriever
+
+FILE = "evokey.toml"
+FORMAT = 1
+STORES = {"dense": "flat", "sparse": "sparse"}
+EXPANDERS = ("query",)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieverSettings:
+    encoder: str
+    keys: str = "full"
+    store: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the encoder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    retrievers: tuple[RetrieverSettings, ...] = (RetrieverSettings("bm25"), RetrieverSettings("wordllama"))
+    policy: str = "guarded"
+    expander: str = "query"
+
+
+def settings_of(
+    encoder: str | Sequence[str] | None = None,
+    keys: str | None = None,
+    store: str | None = None,
+    policy: str | None = None,
+    expander: str | None = None,
+) -> Settings:
+    """Settings from the arguments of open; what is not said takes the default."""
+    default = Settings()
+    encoders = [encoder] if isinstance(encoder, str) else list(encoder or (one.encoder for one in default.retrievers))
+    retrievers = tuple(RetrieverSettings(name, keys or "full", store or "") for name in encoders)
+    return checked(Settings(retrievers, policy or default.policy, expander or default.expander))
+
+
+def checked(settings: Settings) -> Settings:
+    """The same settings with every store named, or an error that says what is wrong."""
+    if not settings.retrievers:
+        raise InvalidSettings("a memory needs at least one encoder")
+    registry.component("policy", settings.policy)
+    if settings.expander not in EXPANDERS:
+        known = ", ".join(EXPANDERS)
+        raise InvalidSettings(f"there is no expander called {settings.expander!r}; choose one of: {known}")
+    names = [one.encoder for one in settings.retrievers]
+    if len(set(names)) != len(names):
+        raise InvalidSettings(f"each encoder may be named once, not {', '.join(names)}")
+    return Settings(tuple(_stored(one) for one in settings.retrievers), settings.policy, settings.expander)
+
+
+def _stored(one: RetrieverSettings) -> RetrieverSettings:
+    registry.component("keys", one.keys)
+    fitting = STORES[registry.load("encoder", one.encoder).kind]
+    if one.store:
+        registry.component("store", one.store)
+    if one.store and one.store != fitting:
+        raise InvalidSettings(f"encoder {one.encoder!r} needs store {fitting!r}, not {one.store!r}")
+    return RetrieverSettings(one.encoder, one.keys, fitting, one.options)
+
+
+def resolved(path: Path, said: Mapping[str, Any]) -> tuple[Path, Settings]:
+    """The folder a path means, and the settings of the memory there: its own, or those of a new one."""
+    folder, described = _place(path)
+    if described is not None and said:
+        raise InvalidSettings(f"{path} already says how the memory is made; leave out {', '.join(said)}")
+    file = folder / FILE
+    if not file.exists():
+        _refuse_foreign(folder)
+        return folder, described or settings_of(**said)
+    stored = read(file)
+    if described is not None and described != stored:
+        raise InvalidSettings(f"{folder} was made with {told(stored)}; {path} now says {told(described)}. {OTHERWISE}")
+    for name, value in said.items():
+        if not _agrees(stored, name, value):
+            raise InvalidSettings(f"{folder} was made with {told(stored)}, not with {name}={value!r}. {OTHERWISE}")
+    return folder, stored
+
+
+OTHERWISE = "Open it without settings, or make a new memory in another directory."
+OWN = {"ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm", "writer.lock", "writer.json", "keys", "evokey.tmp"}
+"""What a memory may hold whose making was interrupted before its settings were kept."""
+
+
+def _place(path: Path) -> tuple[Path, Settings | None]:
+    """The directory of the memory, and the settings if the path is a TOML file that describes one."""
+    if path.suffix != ".toml" or path.is_dir():
+        return path, None
+    if path.name == FILE:
+        return path.parent, None
+    if not path.exists():
+        raise NotAMemory(f"{path} does not exist; give a directory, or write that file first")
+    at = tomllib.loads(path.read_text("utf-8")).get("at", path.stem)
+    return path.parent / at, read(path)
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise NotAMemory(f"{folder} is a file; a memory is a directory")
+    strangers = sorted(path.name for path in folder.iterdir() if path.name not in OWN) if folder.exists() else []
+    if strangers:
+        raise NotAMemory(
+            f"{folder} is no memory: it has no {FILE}, and holds {', '.join(strangers[:3])}. "
+            f"Give an empty or a new directory."
+        )
+
+
+def _agrees(stored: Settings, name: str, value: Any) -> bool:
+    if name == "encoder":
+        asked = [value] if isinstance(value, str) else list(value)
+        return asked == [one.encoder for one in stored.retrievers]
+    if name in ("keys", "store"):
+        return all(getattr(one, name) == value for one in stored.retrievers)
+    return bool(getattr(stored, name) == value)
+
+
+def told(settings: Settings) -> str:
+    parts = " + ".join(f"{one.encoder}/{one.keys}" for one in settings.retrievers)
+    return f"{parts}, policy {settings.policy}, expander {settings.expander}"
+
+
+def kept(folder: Path, settings: Settings) -> None:
+    """Write the settings of a new memory, all at once; those of an existing one stay as they are."""
+    file = folder / FILE
+    if not file.exists():
+        making = folder / "evokey.tmp"
+        making.write_text(written(settings), "utf-8")
+        making.replace(file)
+
+
+def retrievers(settings: Settings, folder: Path) -> list[Retriever]:
+    return [_retriever(one, folder / "keys" / one.encoder) for one in settings.retrievers]
+
+
+def _retriever(one: RetrieverSettings, folder: Path) -> Retriever:
+    encoder = registry.load("encoder", one.encoder)(**one.options)
+    keys = registry.load("keys", one.keys)()
+    if one.encoder == "given":
+        return GivenRetriever(one.encoder, encoder, keys, folder)
+    kind = DenseRetriever if encoder.kind == "dense" else SparseRetriever
+    return kind(one.encoder, encoder, keys, folder)
+
+
+def read(path: Path) -> Settings:
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidSettings(f"{path} is not valid TOML: {error}") from error
+    if found.get("format", FORMAT) > FORMAT:
+        raise NewerFormat(
+            f"{path} has format {found['format']}, this evokey reads up to {FORMAT}; "
+            f"upgrade with: pip install -U evokey"
+        )
+    unknown = set(found) - {"format", "policy", "expander", "retriever", "at"}
+    if unknown:
+        raise InvalidSettings(f"{path} has unknown settings: {', '.join(sorted(unknown))}")
+    default = Settings()
+    tables = tuple(_table(path, table) for table in found.get("retriever", []))
+    given = Settings(
+        tables or default.retrievers, found.get("policy", default.policy), found.get("expander", default.expander)
+    )
+    return checked(given)
+
+
+def _table(path: Path, table: Mapping[str, Any]) -> RetrieverSettings:
+    if "encoder" not in table:
+        raise InvalidSettings(f"{path} has a [[retriever]] without an encoder")
+    options = {key: value for key, value in table.items() if key not in ("encoder", "keys", "store")}
+    return RetrieverSettings(table["encoder"], table.get("keys", "full"), table.get("store", ""), options)
+
+
+def written(settings: Settings) -> str:
+    lines = [f"format = {FORMAT}", f"policy = {_toml(settings.policy)}", f"expander = {_toml(settings.expander)}"]
+    for one in settings.retrievers:
+        said = {"encoder": one.encoder, "keys": one.keys, "store": one.store, **one.options}
+        lines += ["", "[[retriever]]", *(f"{key} = {_toml(value)}" for key, value in said.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: str | float) -> str:
+    """A scalar in TOML: JSON's spelling of strings, numbers and booleans is TOML's too."""
+    return json.dumps(value)

@@ -1,0 +1,1 @@
+"""Where base rows live and are searched. Stores know documents by number, and nothing of learning."""

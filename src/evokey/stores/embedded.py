@@ -1,0 +1,272 @@
+"""What the embedded stores share: blocks of rows in memory or memory-mapped, their owners, and exact top-k.
+
+A store is a list of segments; adding appends one, small neighbours are merged, removing only marks rows dead. Every
+change makes a new immutable state, so a search that has begun goes on undisturbed. Scores do not depend on how rows
+happen to be laid out: candidates are found fast, then scored one row at a time.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evokey.errors import EncoderMismatch
+from evokey.stores.segments import Arrays, read_manifest, read_segment, write_manifest, write_segment
+from evokey.types import Numbers, Ranking, Scores
+
+Question = TypeVar("Question")
+NO_NUMBERS: Numbers = np.zeros(0, np.int64)
+
+
+class Block(ABC, Generic[Question]):
+    """Rows that can be scored against a question."""
+
+    tolerance = 0.0
+    """How far `scores` may be off `exact` (0: they are the same bits)."""
+    floor = -np.inf
+    """A row must score above this to be found at all."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def scores(self, question: Question) -> NDArray[Any]:
+        """Of all rows, fast."""
+
+    @abstractmethod
+    def exact(self, question: Question, rows: Numbers) -> Scores:
+        """Of some rows, each computed by itself: the same bits wherever the row lies."""
+
+    @abstractmethod
+    def table(self, questions: Sequence[Question]) -> NDArray[np.float32]:
+        """Of all rows (columns) for many questions (rows)."""
+
+    @abstractmethod
+    def take(self, rows: Numbers) -> Self: ...
+
+    @classmethod
+    @abstractmethod
+    def join(cls, blocks: Sequence[Self]) -> Self: ...
+
+    @classmethod
+    @abstractmethod
+    def empty(cls) -> Self: ...
+
+    @abstractmethod
+    def arrays(self) -> Arrays: ...
+
+    @classmethod
+    @abstractmethod
+    def from_arrays(cls, arrays: Arrays) -> Self: ...
+
+
+B = TypeVar("B", bound=Block[Any])
+
+
+@dataclass(frozen=True)
+class Segment(Generic[B]):
+    block: B
+    owners: Numbers
+    """The document of each row."""
+    covered: Numbers
+    """The documents this segment answers for, those without a row included."""
+    name: str | None = None
+    """Its folder on disk, if it has one."""
+
+
+@dataclass(frozen=True)
+class Rows(Generic[B]):
+    """An immutable state: the segments, and where each document's row is."""
+
+    segments: tuple[Segment[B], ...]
+    dead: frozenset[int]
+    """Documents that are gone while their rows still lie in a segment."""
+    owners: Numbers = field(init=False)
+    row_of: Numbers = field(init=False)
+    """By document number: its row counted over all segments, or −1."""
+    dead_rows: Numbers = field(init=False)
+    starts: Numbers = field(init=False)
+
+    def __post_init__(self) -> None:
+        owners = np.concatenate([NO_NUMBERS, *(segment.owners for segment in self.segments)])
+        sizes = [0, *(len(segment.owners) for segment in self.segments)]
+        row_of = np.full(int(owners.max(initial=-1)) + 1, -1, np.int64)
+        row_of[owners] = np.arange(len(owners))
+        gone = np.fromiter(self.dead, np.int64, len(self.dead))
+        gone = gone[gone < len(row_of)]
+        dead_rows = row_of[gone]
+        row_of[gone] = -1
+        object.__setattr__(self, "owners", owners)
+        object.__setattr__(self, "row_of", row_of)
+        object.__setattr__(self, "dead_rows", dead_rows[dead_rows >= 0])
+        object.__setattr__(self, "starts", np.cumsum(sizes))
+
+    def __len__(self) -> int:
+        return len(self.owners) - len(self.dead_rows)
+
+    def rows(self, numbers: Numbers) -> Numbers:
+        """Rows of these documents, −1 where there is none."""
+        known = (numbers >= 0) & (numbers < len(self.row_of))
+        return np.where(known, self.row_of[np.where(known, numbers, 0)] if len(self.row_of) else -1, -1)
+
+    def by_segment(self, rows: Numbers) -> Iterable[tuple[Segment[B], Numbers, Numbers]]:
+        """Split rows by segment: (segment, positions in `rows`, rows within the segment)."""
+        which = np.searchsorted(self.starts, rows, side="right") - 1
+        for index in np.unique(which):
+            at = np.flatnonzero(which == index)
+            yield self.segments[index], at, rows[at] - self.starts[index]
+
+
+class Scan(Generic[Question]):
+    """One question against one state of a store."""
+
+    def __init__(self, rows: Rows[Any], question: Question, scores: NDArray[Any]) -> None:
+        self._rows, self._question, self._scores = rows, question, scores
+        self._scores[rows.dead_rows] = -np.inf
+
+    def of(self, numbers: Numbers) -> Scores:
+        """Exact scores of these documents; −inf for one that has no row."""
+        found = self._rows.rows(numbers)
+        scores = np.full(len(numbers), -np.inf)
+        present = np.flatnonzero(found >= 0)
+        scores[present] = self._exact(found[present])
+        return scores
+
+    def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
+        """The k best documents outside `skip` and, if given, inside `among`."""
+        scores = self._scores
+        if among is not None:
+            kept = self._rows.rows(among)
+            scores = np.full_like(scores, -np.inf)
+            scores[kept[kept >= 0]] = self._scores[kept[kept >= 0]]
+        if len(skip):
+            scores = scores.copy() if scores is self._scores else scores
+            skipped = self._rows.rows(skip)
+            scores[skipped[skipped >= 0]] = -np.inf
+        return self._ranked(self._candidates(scores, k), k)
+
+    def _candidates(self, scores: NDArray[Any], k: int) -> Numbers:
+        if not len(scores):
+            return NO_NUMBERS
+        block = self._rows.segments[0].block
+        cut: float = -np.inf
+        if k < len(scores):
+            cut = float(np.partition(scores, len(scores) - k)[len(scores) - k]) - block.tolerance
+        floor = block.floor
+        return np.flatnonzero((scores >= cut) & (scores > floor))
+
+    def _ranked(self, rows: Numbers, k: int) -> Ranking:
+        owners, scores = self._rows.owners[rows], self._exact(rows)
+        order = np.lexsort((owners, -scores))[:k]
+        return Ranking(owners[order], scores[order])
+
+    def _exact(self, rows: Numbers) -> Scores:
+        if not self._rows.segments or not self._rows.segments[0].block.tolerance:
+            return self._scores[rows]
+        scores = np.empty(len(rows))
+        for segment, at, inside in self._rows.by_segment(rows):
+            scores[at] = segment.block.exact(self._question, inside)
+        return scores
+
+
+class EmbeddedStore(Generic[B]):
+    """Segments in a folder (or in memory alone, without one)."""
+
+    block: type[B]
+    persist_at = 1_000
+    """Rows held in memory only, before they are written by themselves: making them again is cheap up to here."""
+
+    def __init__(self, folder: Path | None, identity: str) -> None:
+        self._folder, self._identity = folder, identity
+        self.rows: Rows[B] = Rows((), frozenset())
+        self._loaded: tuple[str, list[str]] | None = None
+
+    def load(self, live: Numbers) -> bool:
+        """Take up what is on disk, if it changed; documents that are no longer live are dead."""
+        manifest = read_manifest(self._folder) if self._folder else None
+        if manifest is None or manifest == self._loaded:
+            return False
+        identity, names = manifest
+        if identity != self._identity:
+            raise EncoderMismatch(
+                f"the keys in {self._folder} were made by {identity}, the settings now say {self._identity}. "
+                f"Open the memory with the encoder it was made with, or make a new one."
+            )
+        assert self._folder is not None
+        segments = tuple(self._read(self._folder, name) for name in names)
+        covered = _covered(segments)
+        self.rows = Rows(segments, frozenset(np.setdiff1d(covered, live).tolist()))
+        self._loaded = manifest
+        return True
+
+    def missing(self, live: Numbers) -> Numbers:
+        """Live documents that no segment answers for."""
+        return np.setdiff1d(live, _covered(self.rows.segments))
+
+    def add(self, covered: Numbers, owners: Numbers, block: B) -> None:
+        if not len(covered):
+            return
+        segments = [*self.rows.segments, Segment(block, owners, covered)]
+        while len(segments) > 1 and self._mergeable(segments[-2], segments[-1]):
+            segments[-2:] = [self._merged(segments[-2:])]
+        self.rows = Rows(tuple(segments), self.rows.dead)
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        self.rows = Rows(self.rows.segments, self.rows.dead | frozenset(numbers))
+
+    def save(self, *, force: bool = False) -> None:
+        """Write what is in memory only: when it has grown large, or now if forced."""
+        unsaved = [segment for segment in self.rows.segments if segment.name is None]
+        waiting = sum(len(segment.covered) for segment in unsaved)
+        if self._folder is None or not waiting or not (force or waiting >= self.persist_at):
+            return
+        kept = [segment for segment in self.rows.segments if segment.name is not None]
+        while kept and len(kept[-1].covered) < 2 * sum(len(segment.covered) for segment in unsaved):
+            unsaved.insert(0, kept.pop())
+        merged = self._merged(unsaved)
+        arrays = {"owners": merged.owners, "covered": merged.covered, **merged.block.arrays()}
+        merged = replace(merged, name=write_segment(self._folder, arrays))
+        segments = (*kept, merged)
+        names = [segment.name for segment in segments if segment.name is not None]
+        write_manifest(self._folder, self._identity, names)
+        self._loaded = (self._identity, names)
+        still_there = set(_covered(segments).tolist())
+        self.rows = Rows(segments, frozenset(self.rows.dead & still_there))
+
+    def take(self, numbers: Numbers) -> B:
+        """The rows of these documents (each must have one), as a block of their own."""
+        if not len(numbers):
+            return self.block.empty()
+        blocks, places = [], []
+        for segment, at, inside in self.rows.by_segment(self.rows.rows(numbers)):
+            blocks.append(segment.block.take(inside))
+            places.append(at)
+        back = np.argsort(np.concatenate([NO_NUMBERS, *places]), kind="stable")
+        return self.block.join(blocks).take(back)
+
+    def _read(self, folder: Path, name: str) -> Segment[B]:
+        arrays = read_segment(folder, name)
+        block: B = self.block.from_arrays(arrays)
+        return Segment(block, np.asarray(arrays["owners"]), np.asarray(arrays["covered"]), name)
+
+    @staticmethod
+    def _mergeable(first: Segment[B], second: Segment[B]) -> bool:
+        return first.name is None and len(first.covered) < 2 * len(second.covered)
+
+    def _merged(self, segments: Sequence[Segment[B]]) -> Segment[B]:
+        """One segment of the living rows of several."""
+        dead = np.fromiter(self.rows.dead, np.int64, len(self.rows.dead))
+        alive = [np.flatnonzero(~np.isin(segment.owners, dead)) for segment in segments]
+        block: B = self.block.join([segment.block.take(rows) for segment, rows in zip(segments, alive, strict=True)])
+        owners = np.concatenate([segment.owners[rows] for segment, rows in zip(segments, alive, strict=True)])
+        return Segment(block, owners, np.setdiff1d(_covered(segments), dead))
+
+
+def _covered(segments: Iterable[Segment[Any]]) -> Numbers:
+    return np.concatenate([NO_NUMBERS, *(segment.covered for segment in segments)])

@@ -1,0 +1,209 @@
+"""The values that travel between the stages. All are frozen; a stage returns new ones.
+
+| value      | made by      | says                                                         |
+|------------|--------------|--------------------------------------------------------------|
+| Document   | the caller   | id, text, title, metadata                                    |
+| Hit        | search       | a document and its score                                     |
+| Verdict    | a verifier   | how right one document is for one query                      |
+| Lesson     | feedback     | a query, its units and its verdicts: one verified fact       |
+| Choice     | evolution    | how far one retriever's keys move, and how rows are handicapped |
+| EpochReport| evolve       | what was proposed, how it did on held-out queries, and why it was published or not |
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+Scores = NDArray[np.float64]
+Vectors = NDArray[np.float32]
+
+
+def digest(*texts: str) -> str:
+    """A short, stable name for a text (or several)."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What is found. Learning never changes it."""
+
+    id: str
+    text: str
+    title: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def hash(self) -> str:
+        """Identity of the content; a lesson about this document holds for this content only."""
+        return digest(self.title, self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    id: str
+    score: float
+    document: Document
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Document numbers with their scores, best first."""
+
+    numbers: Numbers
+    scores: Scores
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How right a document is: a grade above 0 is right, below 0 wrong, 0 takes an earlier verdict back."""
+
+    document: str
+    grade: float
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """One verified fact of the log, as texts: no vector, no weight, nothing that depends on a retriever."""
+
+    number: int
+    query: str
+    units: tuple[str, ...]
+    verdicts: tuple[Verdict, ...]
+    actor: str | None
+    verifier: str
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the cross-fit chose for one retriever. The default is "nothing": the untaught index."""
+
+    spread: float = 0.0
+    """β: a query that credits n documents gives each n^-β."""
+    step: float = 0.0
+    """λ: how far keys move towards what they were taught; 0 leaves them."""
+    units: float = 0.0
+    """η: the weight of the expansion units together, beside the query's 1."""
+    handicap: float | None = None
+    """δ: recall rows score below an exact match by this share of the query's self-similarity; None has no rows."""
+
+    @property
+    def nothing(self) -> bool:
+        return self.step == 0 and self.handicap is None
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """Mean nDCG@10 before and after, over so many queries."""
+
+    before: float
+    after: float
+    queries: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochReport:
+    published: bool
+    reason: str
+    epoch: int
+    """The epoch that searches read from now on."""
+    held_out: Quality | None
+    """Queries scored on what the other folds taught; None when there were too few to cross-fit."""
+    taught: Quality | None
+    """The taught queries themselves."""
+    choice: Mapping[str, Choice]
+    weights: Mapping[str, float]
+    """The share of each retriever in the fused score."""
+    lessons: int
+    documents: int
+    """Documents whose keys differ from the untaught index."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One immutable state of what was learned: these lessons, with this choice."""
+
+    number: int
+    kind: str
+    """evolve or forget"""
+    lessons_to: int
+    """The last lesson it includes."""
+    choice: Mapping[str, Choice]
+    weights: Mapping[str, float]
+    time: float
+    report: Mapping[str, Any]
+    redacted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """What one taught text adds to a document's score for a query."""
+
+    text: str
+    amount: float
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One retriever's score of a document for a query, and where it comes from."""
+
+    retriever: str
+    before: float
+    """By the base key alone."""
+    after: float
+    by: str
+    """The row that was best: base key, moved key or recall row."""
+    row: str | None
+    """The taught text of the recall row that came closest."""
+    pulls: Sequence[Pull]
+    """What moved the key, strongest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a document has learned, from whom, and what that does to a query."""
+
+    document: str
+    lessons: Sequence[Lesson]
+    """Those that name this document, right or wrong, oldest first."""
+    query: str | None
+    rank_before: int | None
+    """Its rank in the untaught index and now; None beyond the first hundred."""
+    rank_after: int | None
+    views: Sequence[View]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    documents: int
+    empty_documents: int
+    lessons: int
+    set_aside: int
+    """Verdicts about a document whose text has changed or that is gone; they wait."""
+    pending: int
+    """Lessons that no epoch includes yet."""
+    epoch: int
+    documents_touched: int
+    retrievers: Sequence[str]
+    policy: str
+    bytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
