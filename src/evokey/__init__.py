@@ -2,7 +2,7 @@
 
 from evokey.errors import EvokeyError
 from evokey.memory import Memory, open
-from evokey.types import Choice, Document, EpochReport, Hit, Lesson, Quality, Stats, Verdict
+from evokey.types import Choice, Document, EpochReport, Explanation, Hit, Lesson, Quality, Stats, Verdict
 
 __version__ = "0.1.0"
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Document",
     "EpochReport",
     "EvokeyError",
+    "Explanation",
     "Hit",
     "Lesson",
     "Memory",

@@ -33,9 +33,9 @@ FAITHFUL = 0.9
 STRANGERS = 0.5
 """The share of future queries, among documents that no lesson touches, that is about such documents."""
 HARM = 2.0
-NEAR = 0.5
-"""How many standard errors behind the best still count as good as the best."""
-TRIFLE = 0.002
+NEAR, CLEARLY = 0.5, 1.0
+"""How many standard errors behind the best still count as good as the best; and how many ahead are clearly better."""
+TRIFLE = 0.0005
 """The share of held-out quality that may be lost for their sake, if it is within the noise."""
 ASKED, OWN_ASKED = 120, 400
 """Queries asked at the most: in each fold, and of the taught ones themselves."""
@@ -71,7 +71,7 @@ class Guarded:
         fits = [Fit(retriever, lessons, pools[retriever.name]) for retriever in retrievers]
         judge = Jury(fits, lessons)
         if len(lessons.queries) < FEW:
-            plans = [untaught, *(_all(Choice(handicap=handicap), untaught) for handicap in FEW_HANDICAPS)]
+            plans = [*(_all(Choice(handicap=handicap), untaught) for handicap in FEW_HANDICAPS), untaught]
             own = judge.taught(plans)
             plan = max(plans, key=lambda plan: round(float(own[plan].mean()), 3))
             return self._proposal(names, plan, untaught, judge, held_out=None)
@@ -80,7 +80,7 @@ class Guarded:
         held_out = judge.held_out(plans)
         bystanders = judge.held_out(plans, bystanders=True)
         shares = {"strangers": fits[0].strangers, "untouched": fits[0].untouched}
-        plan = chosen(traffic(held_out, bystanders, untaught, **shares), judge.taught(plans), untaught)
+        plan = _chosen_plan(traffic(held_out, bystanders, untaught, **shares), judge.taught(plans), untaught)
         quality = Quality(float(held_out[untaught].mean()), float(held_out[plan].mean()), len(held_out[plan]))
         return self._proposal(names, plan, untaught, judge, quality)
 
@@ -237,6 +237,13 @@ def traffic(
 
 def _joined(folds: Sequence[Outcomes[T]]) -> dict[T, Scores]:
     return {choice: np.concatenate([fold[choice] for fold in folds]) for choice in folds[0]}
+
+
+def _chosen_plan(expected: Outcomes[Plan], taught: Outcomes[Plan], untaught: Plan) -> Plan:
+    """Other weights than the untaught ones only if they are clearly better: they change every ranking."""
+    usual = chosen({plan: scores for plan, scores in expected.items() if plan[1] == untaught[1]}, taught, untaught)
+    other = chosen(expected, taught, untaught)
+    return other if _behind(expected[other], expected[usual]) > CLEARLY else usual
 
 
 def _harmless(scores: Scores, untaught: Scores) -> bool:

@@ -1,0 +1,73 @@
+"""Shared by all tests: small corpora, and the real data sets where they lie beside the project."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evokey
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+Opener = Callable[..., evokey.Memory]
+
+COMMANDS = {
+    "git-revert": ("git revert", "Record new changes that reverse the effect of earlier ones."),
+    "git-reset": ("git reset", "Move the current branch to a named state."),
+    "git-log": ("git log", "Show the history, newest first."),
+    "git-stash": ("git stash", "Put local modifications away and return to a clean working tree."),
+    "git-blame": ("git blame", "Show who last changed each line of a file."),
+    "git-bisect": ("git bisect", "Use binary search to find the change that introduced a bug."),
+    "git-clone": ("git clone", "Copy a repository into a new directory."),
+    "git-merge": ("git merge", "Join two or more development histories together."),
+}
+
+
+@pytest.fixture
+def commands() -> list[evokey.Document]:
+    return [evokey.Document(id, text, title, {"tool": "git"}) for id, (title, text) in COMMANDS.items()]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opener]:
+    """Opens memories under the test's own folder and closes them at its end."""
+    with ExitStack() as stack:
+        yield lambda name="kb", **settings: stack.enter_context(evokey.open(tmp_path / name, **settings))
+
+
+@pytest.fixture(scope="session")
+def dataset() -> Callable[[str], Dataset]:
+    def load(name: str) -> Dataset:
+        if not (DATA / name / "corpus.jsonl").exists():
+            pytest.skip(f"SKIPPED FOR WANT OF DATA: {DATA / name} is not there")
+        return Dataset(DATA / name)
+
+    return load
+
+
+class Dataset:
+    """A folder in BEIR layout, with the judged queries of its test split."""
+
+    def __init__(self, folder: Path) -> None:
+        corpus = _records(folder / "corpus.jsonl")
+        self.documents = [evokey.Document(row["_id"], row["text"], row.get("title") or "") for row in corpus]
+        known = {document.id for document in self.documents}
+        queries = {row["_id"]: row["text"] for row in _records(folder / "queries.jsonl")}
+        self.judged: dict[str, dict[str, Any]] = {}
+        for row in (folder / "qrels" / "test.tsv").read_text().splitlines()[1:]:
+            query, document, grade = row.split("\t")
+            if int(grade) > 0 and document in known and query in queries:
+                self.judged.setdefault(queries[query], {})[document] = int(grade)
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def ranking(memory: evokey.Memory, query: str, k: int = 10, **options: Any) -> list[tuple[str, float]]:
+    return [(hit.id, hit.score) for hit in memory.search(query, k=k, **options)]

@@ -1,0 +1,114 @@
+"""The cross-fit's arithmetic must say what real searches would find."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import Dataset, Opener
+
+import evokey
+from evokey.evolution import pools
+from evokey.evolution.attribution import attribute
+from evokey.evolution.evidence import FOLDS, fold, sample
+from evokey.evolution.guarded import chosen, traffic
+from evokey.evolution.judge import ndcg, ndcg_table
+from evokey.evolution.trial import Trial
+from evokey.retriever import search
+from evokey.types import Choice
+
+CHOICES = [
+    Choice(),
+    Choice(handicap=0.2),
+    Choice(0.5, 1.0),
+    Choice(1.0, 4.0, 0.0, 0.1),
+    Choice(0.0, 0.25, 1.0, 0.4),
+    Choice(0.5, 2.0, 2.0, 0.0),
+]
+
+
+@pytest.mark.parametrize("encoder", ["bm25", "wordllama"])
+def test_a_trial_finds_what_searches_with_that_choice_find(opened: Opener, dataset: object, encoder: str) -> None:
+    data: Dataset = dataset("cranfield")  # type: ignore[operator]
+    memory = opened(encoder=encoder)
+    memory.add(data.documents)
+    for turn, (query, relevant) in enumerate(sorted(data.judged.items())[:80]):
+        units = [f"flow of {query.split()[-1]}", data.documents[turn].title] if turn % 2 else None
+        memory.feedback(query, relevant=relevant, units=units)
+    lessons, retriever = memory._taught(memory._lessons.last), memory._retrievers[0]
+    kept = pools.fresh(retriever, lessons.queries, memory._pools, memory._position, memory._live)
+    asked, teaching = lessons.only(lessons.queries[:20]), frozenset(lessons.queries[20:])
+    attribution = attribute(retriever, lessons).only(teaching)
+    outcomes = Trial(retriever, attribution, asked, kept).outcomes(CHOICES)
+    for choice in CHOICES:
+        overlay = attribution.overlay(choice)
+        for place, query in enumerate(asked.queries):
+            found = search(retriever, retriever.question(query, overlay.learned), 10, overlay)
+            assert outcomes[choice][place] == pytest.approx(ndcg(found.numbers, asked.grades[query]), abs=0.02)
+    assert len({round(float(outcomes[choice].mean()), 6) for choice in CHOICES}) >= len(CHOICES) - 1
+
+
+def test_the_gains_of_a_query_are_its_documents_grades() -> None:
+    scores = np.array([[3.0, 2.0, 1.0, -np.inf]], np.float32)
+    gains = np.array([[0.0, 2.0, 0.0, 1.0]], np.float32)
+    expected = (2 / np.log2(3)) / (2 + 1 / np.log2(3))
+    assert ndcg_table(scores, gains, np.array([2 + 1 / np.log2(3)]))[0] == pytest.approx(expected)
+    assert ndcg([7, 8, 9], {8: 2.0, 5: 1.0}) == pytest.approx(expected)
+
+
+def test_folds_follow_from_the_text_alone_and_are_about_equal() -> None:
+    folds = [fold(f"question {number}") for number in range(3000)]
+    assert folds == [fold(f"question {number}") for number in range(3000)]
+    counts = [folds.count(index) for index in range(FOLDS)]
+    assert min(counts) > 0.7 * max(counts)
+    assert sample(["b", "a", "c"], 2) == sample(["c", "b", "a"], 2)
+
+
+def spread(mean: float, size: int = 400) -> np.ndarray:
+    return np.clip(np.random.default_rng(0).normal(mean, 0.1, size), 0, 1)
+
+
+def test_a_choice_that_costs_held_out_queries_is_never_made() -> None:
+    base = spread(0.5)
+    held_out = {"nothing": base, "harmful": base - 0.01, "good": base + 0.02}
+    taught = {"nothing": base, "harmful": base + 0.5, "good": base + 0.3}
+    assert chosen(held_out, taught, "nothing") == "good"
+    assert chosen({key: held_out[key] for key in ("nothing", "harmful")}, taught, "nothing") == "nothing"
+
+
+def test_of_equally_harmless_choices_the_faithful_one_is_made() -> None:
+    base = spread(0.5)
+    held_out = {"nothing": base, "forgetful": base + 0.03, "faithful": base + 0.01}
+    taught = {"nothing": base, "forgetful": base + 0.05, "faithful": base + 0.45}
+    assert chosen(held_out, taught, "nothing") == "faithful"
+
+
+def test_bystanders_count_where_the_lessons_know_no_strangers() -> None:
+    base = spread(0.5)
+    held_out = {"nothing": base, "pushy": base + 0.1}
+    bystanders = {"nothing": base, "pushy": base - 0.2}
+    covered = traffic(held_out, bystanders, "nothing", strangers=0.0, untouched=0.0)
+    assert covered == held_out
+    open_field = traffic(held_out, bystanders, "nothing", strangers=0.0, untouched=1.0)
+    assert open_field["nothing"] == pytest.approx(base)
+    assert open_field["pushy"] == pytest.approx(base + 0.5 * 0.1 - 0.5 * 2 * 0.2)
+
+
+def test_units_that_do_not_resemble_their_document_are_dropped(opened: Opener) -> None:
+    memory = opened(encoder="bm25")
+    memory.add([{"id": "a", "text": "granite is an igneous rock"}, {"id": "b", "text": "jazz and rock music"}])
+    memory.feedback("hard stone", relevant=["a"], units=["igneous rock such as granite", "jazz music"])
+    attribution = attribute(memory._retrievers[0], memory._taught(1))
+    used = {attribution.texts[column] for column in attribution.pairs.columns}
+    assert used == {"hard stone", "igneous rock such as granite"}
+
+
+def test_a_document_seen_once_moves_less_than_one_that_many_vouch_for(opened: Opener) -> None:
+    memory = opened(encoder="wordllama")
+    memory.add([evokey.Document(id, text) for id, text in [("a", "tea"), ("b", "coffee"), ("c", "cocoa")]])
+    for number in range(9):
+        memory.feedback(f"warm drink number {number}", relevant=["a"])
+    memory.feedback("bitter drink", relevant=["b"])
+    memory.feedback("sweet drink", relevant=["c"])
+    weights = attribute(memory._retrievers[0], memory._taught(11)).weights(0.0, 0.0)
+    total = np.asarray(weights.sum(axis=1)).ravel()
+    assert total.tolist() == pytest.approx([9 / 10, 1 / 2, 1 / 2])

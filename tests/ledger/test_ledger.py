@@ -1,0 +1,142 @@
+"""One writer, many readers, nothing acknowledged lost, everything derived made again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from conftest import COMMANDS, Opener, ranking
+
+import evokey
+from evokey.errors import EncoderMismatch, MemoryBusy, NewerFormat, NotAMemory
+
+
+def filled(folder: Path) -> None:
+    with evokey.open(folder) as memory:
+        memory.add([evokey.Document(id, text, title) for id, (title, text) in COMMANDS.items()])
+        memory.feedback("rescue my afternoon", relevant=["git-bisect"])
+        memory.evolve()
+
+
+def test_a_second_writer_is_told_who_the_first_one_is_and_may_still_search(tmp_path: Path) -> None:
+    filled(tmp_path / "kb")
+    with evokey.open(tmp_path / "kb") as first, evokey.open(tmp_path / "kb") as second:
+        first.add([{"id": "new", "text": "brand new"}])
+        with pytest.raises(MemoryBusy, match=f"process {os.getpid()} on"):
+            second.add([{"id": "other", "text": "other"}])
+        assert second.search("brand new")[0].id == "new"
+    with evokey.open(tmp_path / "kb") as later:
+        assert later.add([{"id": "other", "text": "other"}]) == 1
+
+
+def test_a_reader_picks_up_documents_and_epochs_by_itself(tmp_path: Path) -> None:
+    filled(tmp_path / "kb")
+    with evokey.open(tmp_path / "kb") as reader, evokey.open(tmp_path / "kb") as writer:
+        assert reader.search("rescue my afternoon")[0].id == "git-bisect"
+        writer.add([{"id": "coffee", "text": "coffee rescues the afternoon"}])
+        assert "coffee" in {hit.id for hit in reader.search("coffee", k=3)}
+        writer.feedback("what now?", relevant=["coffee"])
+        writer.evolve()
+        assert reader.search("what now?")[0].id == "coffee"
+        writer.forget(query="what now?")
+        assert ranking(reader, "what now?") == ranking(reader, "what now?", epoch=0) or reader.stats().epoch == 3
+
+
+KILLED = """
+import sys, evokey
+memory = evokey.open(sys.argv[1])
+for number in range(100_000):
+    memory.add([{"id": f"d{number}", "text": f"document number {number}"}])
+    if number % 3 == 0:
+        memory.feedback(f"question {number}", relevant=[f"d{number}"])
+    if number % 10 == 0:
+        memory.evolve()
+    print(number, flush=True)
+"""
+
+
+def test_killing_the_writer_loses_nothing_it_had_acknowledged(tmp_path: Path) -> None:
+    for _ in range(3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(tmp_path / "kb")], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        done = [int(process.stdout.readline()) for _ in range(25)][-1]
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        with evokey.open(tmp_path / "kb") as memory:
+            assert {f"d{number}" for number in range(done + 1)} <= {memory.get(f"d{n}").id for n in range(done + 1)}
+            assert memory.stats().lessons >= done // 3
+            assert memory.search(f"document number {done}")[0].id == f"d{done}"
+            memory.delete([f"d{number}" for number in range(len(memory))])
+            memory.forget(query="question 0")
+        shutil.rmtree(tmp_path / "kb")
+
+
+def test_derived_files_are_made_again_from_the_ledger(tmp_path: Path) -> None:
+    filled(tmp_path / "kb")
+    with evokey.open(tmp_path / "kb") as memory:
+        before = ranking(memory, "rescue my afternoon"), ranking(memory, "show history")
+    shutil.rmtree(tmp_path / "kb" / "keys")
+    with evokey.open(tmp_path / "kb") as memory:
+        assert (ranking(memory, "rescue my afternoon"), ranking(memory, "show history")) == before
+
+
+def test_a_ledger_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    filled(tmp_path / "kb")
+    connection = sqlite3.connect(tmp_path / "kb" / "ledger.sqlite")
+    connection.execute("INSERT INTO migrations VALUES ('9999_from_the_future')")
+    connection.commit()
+    connection.close()
+    with pytest.raises(NewerFormat, match="9999_from_the_future"):
+        evokey.open(tmp_path / "kb")
+
+
+def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> None:
+    filled(tmp_path / "kb")
+    (tmp_path / "kb" / "ledger.sqlite").write_bytes(b"not a database at all " * 100)
+    with pytest.raises(NotAMemory, match="not a ledger"):
+        evokey.open(tmp_path / "kb")
+    assert (tmp_path / "kb" / "ledger.sqlite").read_bytes().startswith(b"not a database")
+
+
+def test_keys_of_another_encoder_are_not_mixed_in(tmp_path: Path) -> None:
+    filled(tmp_path / "kb")
+    manifest = tmp_path / "kb" / "keys" / "wordllama" / "segments.json"
+    manifest.write_text(manifest.read_text().replace("wordllama/l2_supercat/256", "wordllama/other/256"))
+    with pytest.raises(EncoderMismatch, match="wordllama/other/256"):
+        evokey.open(tmp_path / "kb")
+
+
+def test_threads_search_while_one_teaches(opened: Opener, commands: list[evokey.Document]) -> None:
+    memory = opened()
+    memory.add(commands)
+    wrong: list[object] = []
+    stop = threading.Event()
+
+    def reading() -> None:
+        while not stop.is_set():
+            for hit in memory.search("show the history", k=5):
+                if hit.document.id != hit.id:
+                    wrong.append(hit)
+
+    readers = [threading.Thread(target=reading) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for number in range(20):
+        memory.add([{"id": f"extra{number}", "text": f"history lesson {number}"}])
+        memory.feedback(f"lesson {number}", relevant=[f"extra{number}"])
+        memory.evolve()
+        memory.delete([f"extra{number}"])
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []

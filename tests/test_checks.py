@@ -1,0 +1,325 @@
+"""Every value from outside comes back clean, or is refused by an error of the right class that names the culprit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evokey import checks
+from evokey.errors import (
+    EvokeyError,
+    InvalidDocument,
+    InvalidFilter,
+    InvalidInput,
+    InvalidQuery,
+    InvalidSettings,
+    InvalidVector,
+    UnknownComponent,
+    UnknownDocument,
+)
+from evokey.types import Document
+
+LONE = "\ud800"
+
+
+def bug(*values: Any, reason: str) -> Any:
+    return pytest.param(*values, marks=pytest.mark.xfail(strict=True, reason=reason))
+
+
+@pytest.mark.parametrize(
+    ("error", "bases"),
+    [
+        (InvalidInput, (EvokeyError, ValueError)),
+        (InvalidDocument, (InvalidInput,)),
+        (InvalidQuery, (InvalidInput,)),
+        (InvalidVector, (InvalidInput,)),
+        (InvalidFilter, (InvalidInput,)),
+        (UnknownDocument, (EvokeyError, LookupError)),
+        (InvalidSettings, (EvokeyError, ValueError)),
+        (UnknownComponent, (InvalidSettings,)),
+    ],
+)
+def test_the_errors_form_the_tree_that_their_module_draws(
+    error: type[Exception], bases: tuple[type[Exception], ...]
+) -> None:
+    assert all(issubclass(error, base) for base in bases)
+
+
+# ---- documents
+
+
+@pytest.mark.parametrize(
+    ("given", "document"),
+    [
+        ({"id": "a", "text": "w"}, Document("a", "w")),
+        ({"id": "a", "text": "", "title": None, "metadata": None}, Document("a", "")),
+        ({"id": "a", "text": "w", "title": "T", "metadata": {"n": 1}}, Document("a", "w", "T", {"n": 1})),
+        (MappingProxyType({"id": "é/ß#1", "text": "🦉"}), Document("é/ß#1", "🦉")),
+        (Document("a", "w", "T", MappingProxyType({"n": 1})), Document("a", "w", "T", {"n": 1})),
+    ],
+)
+def test_a_good_document_comes_back_as_a_document(given: Any, document: Document) -> None:
+    assert checks.document(given) == document
+
+
+def test_metadata_comes_back_plain_as_a_copy() -> None:
+    mine = {"tags": ("x", "y"), "nested": {"deep": [1, 2.5, True, None]}, 7: "seven"}
+    clean = checks.document(Document("a", "w", "", mine)).metadata  # type: ignore[arg-type]
+    assert clean == {"tags": ["x", "y"], "nested": {"deep": [1, 2.5, True, None]}, "7": "seven"}
+    mine["nested"]["deep"].append(3)  # type: ignore[index]
+    assert clean["nested"]["deep"] == [1, 2.5, True, None]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("words", "a document is a Document or a mapping with id and text, not str"),
+        (("a", "w"), "not tuple"),
+        ({}, "needs id and text; this one has nothing"),
+        ({"id": "a", "body": "w"}, "needs id and text; this one has id, body"),
+        ({"id": "a", "text": "w", "lang": "en", "age": 1}, "'a' has unknown fields: age, lang; put .* into metadata"),
+        ({"id": "", "text": "w"}, "id must be a non-empty string, not ''"),
+        ({"id": " \n", "text": "w"}, "id must be a non-empty string"),
+        ({"id": 7, "text": "w"}, "id must be a non-empty string, not 7"),
+        ({"id": None, "text": "w"}, "not None"),
+        ({"id": "a", "text": None}, "'a': text must be a string, not NoneType"),
+        ({"id": "a", "text": ["w"]}, "'a': text must be a string, not list"),
+        ({"id": "a", "text": "w", "title": 5}, "'a': title must be a string, not int"),
+        ({"id": f"a{LONE}", "text": "w"}, "id is not valid Unicode"),
+        ({"id": "a", "text": LONE}, "'a': text is not valid Unicode"),
+        ({"id": "a", "text": "w", "title": LONE}, "'a': title is not valid Unicode"),
+        (Document("a", b"w"), "'a': text must be a string, not bytes"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_bad_document_is_named_with_what_is_wrong(given: Any, message: str) -> None:
+    with pytest.raises(InvalidDocument, match=message):
+        checks.document(given)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"seen": {1, 2}},
+        {"n": math.nan},
+        {"n": math.inf},
+        {"n": np.float32(1)},
+        {("a", "b"): 1},
+        {"raw": b"x"},
+        {"text": LONE},
+        {LONE: 1},
+        [1],
+        "ab",
+        bug(["ab"], reason="dict(['ab']) reads a pair out of a two-letter string"),
+    ],
+    ids=repr,
+)
+def test_metadata_that_cannot_be_kept_is_refused_in_the_name_of_its_document(metadata: Any) -> None:
+    with pytest.raises(InvalidDocument, match="'a': metadata"):
+        checks.document({"id": "a", "text": "w", "metadata": metadata})
+
+
+def test_metadata_that_holds_itself_is_refused() -> None:
+    loop: dict[str, Any] = {}
+    loop["self"] = loop
+    with pytest.raises(InvalidDocument, match="'a': metadata"):
+        checks.document(Document("a", "w", "", loop))
+
+
+# ---- queries, units, actors
+
+
+@pytest.mark.parametrize(("text", "clean"), [("why?", "why?"), ("  why?\n", "why?"), ("two  words", "two  words")])
+def test_a_query_comes_back_without_space_around_it(text: str, clean: str) -> None:
+    assert checks.query(text) == clean
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the query is empty; say what to look for"),
+        (" \t\n", "the query is empty"),
+        (None, "a query is a string, not NoneType"),
+        (["why?"], "a query is a string, not list"),
+        (f"why{LONE}", "the query is not valid Unicode"),
+    ],
+)
+def test_a_bad_query_is_refused(text: Any, message: str) -> None:
+    with pytest.raises(InvalidQuery, match=message):
+        checks.query(text)
+
+
+def test_units_come_back_as_a_list_without_space_around_each() -> None:
+    assert checks.units((" one", "two ")) == ["one", "two"]
+    assert checks.units(()) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ("one", "units is a list of texts, not one string"),
+        bug(["one", ""], "unit", reason="an empty unit is reported as an empty query"),
+        bug([5], "unit", reason="a unit that is no string is reported as a query"),
+        bug(5, "units is a list", reason="a TypeError: what cannot be iterated is not looked at"),
+    ],
+)
+def test_bad_units_are_refused_by_name(texts: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        checks.units(texts)
+
+
+def test_an_actor_is_taken_as_written() -> None:
+    assert checks.actor("ana@example.org") == "ana@example.org"
+
+
+@pytest.mark.parametrize("name", ["", "  ", None, 7, LONE])
+def test_an_actor_without_a_name_is_refused(name: Any) -> None:
+    with pytest.raises(InvalidInput, match="an actor is a non-empty name, not "):
+        checks.actor(name)
+
+
+# ---- numbers
+
+
+@pytest.mark.parametrize("k", [1, 10, np.int64(3)])
+def test_k_comes_back_as_a_plain_whole_number(k: Any) -> None:
+    assert (checks.count(k), type(checks.count(k))) == (int(k), int)
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.0, "3", None, True, np.int32(0)], ids=repr)
+def test_a_k_that_counts_nothing_is_refused(k: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"k must be a whole number from 1 on, not "):
+        checks.count(k)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_an_epoch_up_to_the_current_one_is_taken(number: int) -> None:
+    assert checks.epoch(number, current=2) == number
+
+
+@pytest.mark.parametrize("number", [-1, 3, 1.0, "1", True], ids=repr)
+def test_an_epoch_that_never_was_is_refused_with_the_range(number: Any) -> None:
+    with pytest.raises(InvalidInput, match=rf"there is no epoch {number!r}; they run from 0 \(untaught\) to 2"):
+        checks.epoch(number, current=2)
+
+
+# ---- verdicts
+
+
+def test_ids_come_back_once_each_in_order() -> None:
+    assert checks.ids(iter(["b", "a", "b"])) == ["b", "a"]
+
+
+def test_one_string_for_a_list_of_ids_is_refused_with_the_spelling_that_works() -> None:
+    with pytest.raises(InvalidInput, match=r"ids are a list; for a single document give \['d1'\]"):
+        checks.ids("d1")
+
+
+@pytest.mark.xfail(strict=True, reason="a TypeError: what cannot be iterated or hashed is not looked at")
+@pytest.mark.parametrize("given", [None, 5, [["d1"]], [{"id": "d1"}]], ids=repr)
+def test_what_is_no_list_of_ids_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidInput, match="ids are a list"):
+        checks.ids(given)
+
+
+@pytest.mark.parametrize(
+    ("relevant", "irrelevant", "grades"),
+    [
+        (["a", "b", "a"], [], {"a": 1.0, "b": 1.0}),
+        ({"a": 2, "b": 0.5, "c": np.float32(3)}, [], {"a": 2.0, "b": 0.5, "c": 3.0}),
+        ([], ["w"], {"w": -1.0}),
+        (("a",), ("w", "w"), {"a": 1.0, "w": -1.0}),
+        ({"a": 0}, [], {"a": 0.0}),
+        ({"a": 0}, ["a"], {"a": -1.0}),
+    ],
+)
+def test_verdicts_become_grades_right_ones_positive_wrong_ones_negative(
+    relevant: Any, irrelevant: Any, grades: dict[str, float]
+) -> None:
+    found = checks.grades(relevant, irrelevant)
+    assert found == grades
+    assert {type(grade) for grade in found.values()} == {float}
+
+
+@pytest.mark.parametrize(
+    ("relevant", "irrelevant", "message"),
+    [
+        ([], [], r"feedback needs a verdict: relevant=\[…\] or irrelevant=\[…\]"),
+        ("a", [], r"give \['a'\]"),
+        (["a"], "w", r"give \['w'\]"),
+        (["a", "b"], ["b"], "'b' is given as right and as wrong; decide for one"),
+        ({"a": 2}, ["a"], "'a' is given as right and as wrong"),
+        ({"a": -1}, [], r"the grade of 'a' is -1; a wrong document goes into irrelevant"),
+        ({"a": 1, "b": math.nan}, [], "the grade of 'b' must be a finite number, not nan"),
+        ({"a": math.inf}, [], "the grade of 'a' must be a finite number, not inf"),
+        ({"a": True}, [], "the grade of 'a' must be a finite number, not True"),
+        ({"a": "2"}, [], "the grade of 'a' must be a finite number, not '2'"),
+        ({"a": None}, [], "the grade of 'a' must be a finite number, not None"),
+        bug({"a": 10**400}, [], "the grade of 'a' must be", reason="math.isfinite overflows on a huge whole number"),
+    ],
+)
+def test_a_bad_verdict_is_refused_in_the_name_of_its_document(relevant: Any, irrelevant: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        checks.grades(relevant, irrelevant)
+
+
+# ---- vectors
+
+
+@pytest.mark.parametrize("make", [list, np.array, lambda rows: np.array(rows, np.int64)])
+def test_vectors_come_back_as_unit_rows(make: Callable[[Any], Any]) -> None:
+    found = checks.vectors(make([[3, 4], [0, 2]]), 2)
+    np.testing.assert_allclose(found, [[0.6, 0.8], [0.0, 1.0]], rtol=1e-6)
+    assert found.dtype == np.float32
+
+
+def test_the_callers_vectors_are_left_as_they_were() -> None:
+    mine = np.array([[3.0, 4.0]], np.float32)
+    checks.vectors(mine, 1)
+    assert mine.tolist() == [[3.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    ("given", "rows", "message"),
+    [
+        ([[1.0, 0.0]], 2, r"2 vectors are needed, one a row; these have the shape \(1, 2\)"),
+        ([1.0, 0.0], 1, r"1 vectors are needed, one a row; these have the shape \(2,\)"),
+        ([[]], 1, r"the shape \(1, 0\)"),
+        (5, 1, r"the shape \(\)"),
+        ([[1.0, 0.0], [0.0, 0.0]], 2, "vector 1 is zero, infinite or NaN"),
+        ([[math.nan, 1.0]], 1, "vector 0 is zero, infinite or NaN"),
+        ([[1.0, 0.0], [math.inf, 1.0]], 2, "vector 1 is zero, infinite or NaN"),
+        ([[1.0], [1.0, 2.0]], 2, "rows of numbers, all of one length"),
+        ([["north", "east"]], 1, "vectors must be rows of numbers"),
+        ([[1j, 0]], 1, "vectors must be rows of numbers"),
+        bug([[1e300, 1.0]], 1, "vector 0 is", reason="the cast to float32 warns of the overflow first"),
+        bug(np.array([[1j, 0]]), 1, "rows of numbers", reason="a complex array loses half of itself with a warning"),
+    ],
+)
+def test_bad_vectors_are_refused_by_row_or_shape(given: Any, rows: int, message: str) -> None:
+    with pytest.raises(InvalidVector, match=message):
+        checks.vectors(given, rows)
+
+
+@pytest.mark.xfail(strict=True, reason="the norm is taken in float32: it overflows to inf, or underflows to zero")
+@pytest.mark.parametrize("size", [1e30, 1e-30])
+def test_a_vector_of_any_size_has_a_direction(size: float) -> None:
+    np.testing.assert_allclose(checks.vectors([[3 * size, 4 * size]], 1), [[0.6, 0.8]], rtol=1e-6)
+
+
+# ---- filters
+
+
+@pytest.mark.parametrize("where", [{}, {"lang": "en"}, {"lang": ["en", "de"], "year": 2020}])
+def test_a_filter_is_a_mapping_of_fields(where: dict[str, Any]) -> None:
+    assert checks.filter(where) == where
+
+
+@pytest.mark.parametrize("where", ["lang=en", ["lang", "en"], {1: "en"}, {("a", "b"): 1}], ids=repr)
+def test_what_is_no_filter_is_refused_with_one_that_is(where: Any) -> None:
+    with pytest.raises(InvalidFilter, match=r'where is a mapping .*like \{"lang": "en"\}, not '):
+        checks.filter(where)
