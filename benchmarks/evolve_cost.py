@@ -86,7 +86,8 @@ def main() -> None:
             result["ratio"] = result["evolve_seconds"] / first
             results.append(result)
             print(
-                f"{encoder:10} {size:>8,} documents: evolve {result['evolve_seconds']:.2f} s, ratio {result['ratio']:.2f}, "
+                f"{encoder:10} {size:>8,} documents: evolve {result['evolve_seconds']:.2f} s, "
+                f"ratio {result['ratio']:.2f}, "
                 f"published {result['published']}, add {result['add_per_second']:.0f}/s, "
                 f"feedback {result['feedback_per_second']:.0f}/s",
                 flush=True,

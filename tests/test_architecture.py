@@ -20,6 +20,7 @@ ORDER = [
     ["retriever"],
     ["settings", "explain"],
     ["evolution"],
+    ["index"],
     ["memory"],
     ["demo"],
     ["cli"],

@@ -27,10 +27,6 @@ from evokey.types import Document
 LONE = "\ud800"
 
 
-def bug(*values: Any, reason: str) -> Any:
-    return pytest.param(*values, marks=pytest.mark.xfail(strict=True, reason=reason))
-
-
 @pytest.mark.parametrize(
     ("error", "bases"),
     [
@@ -114,7 +110,7 @@ def test_a_bad_document_is_named_with_what_is_wrong(given: Any, message: str) ->
         {LONE: 1},
         [1],
         "ab",
-        bug(["ab"], reason="dict(['ab']) reads a pair out of a two-letter string"),
+        ["ab"],
     ],
     ids=repr,
 )
@@ -162,9 +158,9 @@ def test_units_come_back_as_a_list_without_space_around_each() -> None:
     ("texts", "message"),
     [
         ("one", "units is a list of texts, not one string"),
-        bug(["one", ""], "unit", reason="an empty unit is reported as an empty query"),
-        bug([5], "unit", reason="a unit that is no string is reported as a query"),
-        bug(5, "units is a list", reason="a TypeError: what cannot be iterated is not looked at"),
+        (["one", ""], "unit"),
+        ([5], "unit"),
+        (5, "units is a list"),
     ],
 )
 def test_bad_units_are_refused_by_name(texts: Any, message: str) -> None:
@@ -215,14 +211,13 @@ def test_ids_come_back_once_each_in_order() -> None:
 
 
 def test_one_string_for_a_list_of_ids_is_refused_with_the_spelling_that_works() -> None:
-    with pytest.raises(InvalidInput, match=r"ids are a list; for a single document give \['d1'\]"):
+    with pytest.raises(InvalidInput, match=r"ids is a list; for a single document give \['d1'\]"):
         checks.ids("d1")
 
 
-@pytest.mark.xfail(strict=True, reason="a TypeError: what cannot be iterated or hashed is not looked at")
 @pytest.mark.parametrize("given", [None, 5, [["d1"]], [{"id": "d1"}]], ids=repr)
 def test_what_is_no_list_of_ids_is_refused(given: Any) -> None:
-    with pytest.raises(InvalidInput, match="ids are a list"):
+    with pytest.raises(InvalidInput, match="ids is a list"):
         checks.ids(given)
 
 
@@ -259,7 +254,7 @@ def test_verdicts_become_grades_right_ones_positive_wrong_ones_negative(
         ({"a": True}, [], "the grade of 'a' must be a finite number, not True"),
         ({"a": "2"}, [], "the grade of 'a' must be a finite number, not '2'"),
         ({"a": None}, [], "the grade of 'a' must be a finite number, not None"),
-        bug({"a": 10**400}, [], "the grade of 'a' must be", reason="math.isfinite overflows on a huge whole number"),
+        ({"a": 10**400}, [], "the grade of 'a' must be"),
     ],
 )
 def test_a_bad_verdict_is_refused_in_the_name_of_its_document(relevant: Any, irrelevant: Any, message: str) -> None:
@@ -296,8 +291,7 @@ def test_the_callers_vectors_are_left_as_they_were() -> None:
         ([[1.0], [1.0, 2.0]], 2, "rows of numbers, all of one length"),
         ([["north", "east"]], 1, "vectors must be rows of numbers"),
         ([[1j, 0]], 1, "vectors must be rows of numbers"),
-        bug([[1e300, 1.0]], 1, "vector 0 is", reason="the cast to float32 warns of the overflow first"),
-        bug(np.array([[1j, 0]]), 1, "rows of numbers", reason="a complex array loses half of itself with a warning"),
+        (np.array([[1j, 0]]), 1, "rows of numbers"),
     ],
 )
 def test_bad_vectors_are_refused_by_row_or_shape(given: Any, rows: int, message: str) -> None:
@@ -305,7 +299,6 @@ def test_bad_vectors_are_refused_by_row_or_shape(given: Any, rows: int, message:
         checks.vectors(given, rows)
 
 
-@pytest.mark.xfail(strict=True, reason="the norm is taken in float32: it overflows to inf, or underflows to zero")
 @pytest.mark.parametrize("size", [1e30, 1e-30])
 def test_a_vector_of_any_size_has_a_direction(size: float) -> None:
     np.testing.assert_allclose(checks.vectors([[3 * size, 4 * size]], 1), [[0.6, 0.8]], rtol=1e-6)

@@ -25,10 +25,6 @@ RECORDS = [
 QUESTION = "how much money did we earn"
 
 
-def bug(*values: Any, reason: str) -> Any:
-    return pytest.param(*values, marks=pytest.mark.xfail(strict=True, reason=reason))
-
-
 def run(*arguments: object, env: dict[str, str] | None = None) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments], env=env)
 
@@ -40,11 +36,11 @@ def value(result: Result) -> Any:
 
 
 def complaint(result: Result) -> str:
-    """The error on standard error as one line; nothing else was printed, and it was raised on purpose."""
+    """The error on standard error; nothing else was printed, and it was raised on purpose."""
     assert isinstance(result.exception, SystemExit)
     assert result.stdout == ""
     assert result.stderr.startswith("error: ")
-    return " ".join(result.stderr.removeprefix("error: ").split())
+    return result.stderr.removeprefix("error: ").rstrip("\n")
 
 
 def lines(path: Path, records: list[Any]) -> Path:
@@ -55,8 +51,8 @@ def lines(path: Path, records: list[Any]) -> Path:
 
 @pytest.fixture(autouse=True)
 def nobody_is_looking(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Output as into a pipe of 80 columns, also where CI asks for colour."""
-    monkeypatch.setenv("COLUMNS", "80")
+    """Output as into a wide pipe, also where CI asks for colour."""
+    monkeypatch.setenv("COLUMNS", "1000")
     monkeypatch.delenv("EVOKEY_AT", raising=False)
     monkeypatch.setattr(screen, "console", Console(force_terminal=False))
     monkeypatch.setattr(screen, "errors", Console(force_terminal=False, stderr=True))
@@ -98,8 +94,8 @@ def test_every_command_explains_itself(command: str, flag: str) -> None:
 def test_init_makes_a_memory_and_says_what_to_type_next(tmp_path: Path) -> None:
     result = run("init", "--at", tmp_path / "kb")
     assert result.exit_code == 0
-    assert "bm25 + wordllama, policy guarded" in " ".join(result.stdout.split())
-    assert "evokey add FILES --at" in " ".join(result.stdout.split())
+    assert "bm25 + wordllama, policy guarded" in result.stdout
+    assert "evokey add FILES --at" in result.stdout
     assert (tmp_path / "kb" / "evokey.toml").exists()
 
 
@@ -142,11 +138,10 @@ def test_init_in_a_folder_of_something_else_fails_and_touches_nothing(tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-@pytest.mark.xfail(strict=True, reason="init prints the path as rich markup: it loses parts, or the command crashes")
 @pytest.mark.parametrize("name", ["notes[old]", "a[/b]"])
 def test_a_path_with_brackets_is_shown_as_it_is(tmp_path: Path, name: str) -> None:
     result = run("init", "--at", tmp_path / name, "--encoder", "bm25")
-    assert (result.exit_code, name in "".join(result.stdout.split())) == (0, True)
+    assert (result.exit_code, name in result.stdout) == (0, True)
 
 
 def test_add_takes_every_kind_of_file_and_makes_the_memory(tmp_path: Path) -> None:
@@ -168,7 +163,7 @@ def test_add_takes_every_kind_of_file_and_makes_the_memory(tmp_path: Path) -> No
 def test_adding_again_replaces_by_id(tmp_path: Path, at: Path) -> None:
     changed = lines(tmp_path / "new.jsonl", [{"id": "cat", "text": "the ocelot wakes"}])
     result = run("add", changed, "--at", at)
-    assert (result.exit_code, result.stdout) == (0, "added 1 documents; the memory holds 5\n")
+    assert (result.exit_code, result.stdout) == (0, "added 1 document; the memory holds 5\n")
     assert (found(at, "ocelot"), found(at, "sofa")) == (["cat"], [])
 
 
@@ -182,10 +177,10 @@ def test_more_documents_than_one_batch_are_all_added(tmp_path: Path, at: Path) -
     [
         ("bad.jsonl", '{"id": "new", "text": "w"}\nbroken', "bad.jsonl, line 2 is not valid JSON"),
         ("bad.jsonl", '{"id": "new", "text": "w"}\n{"id": "x"}', "bad.jsonl, line 2 needs the fields id (or _id) and"),
-        ("bad.jsonl", '{"id": "new", "text": "w"}\n{"id": "x", "text": 5}', "'x': text must be a string, not int"),
+        ("bad.jsonl", '{"id": "new", "text": "w"}\n{"id": "x", "text": 5}', "line 2: text and title must be strings"),
         ("bad.pdf", "w", "bad.pdf is of no known kind"),
         (None, "", "absent.txt does not exist"),
-        bug("bad.jsonl", '{"id": "x", "text": "w", "metadata": 5}', "metadata", reason="dict(5) is a TypeError"),
+        ("bad.jsonl", '{"id": "x", "text": "w", "metadata": 5}', "metadata"),
     ],
 )
 def test_adding_something_unreadable_is_wrong_use_and_adds_nothing(
@@ -199,14 +194,12 @@ def test_adding_something_unreadable_is_wrong_use_and_adds_nothing(
     assert value(run("stats", "--at", at, "--json"))["documents"] == 5
 
 
-@pytest.mark.xfail(strict=True, reason="add writes batches of 256 before the document that is wrong is looked at")
 def test_a_wrong_document_far_down_adds_nothing_either(tmp_path: Path, at: Path) -> None:
     records = [{"id": f"n{number}", "text": "w"} for number in range(300)] + [{"id": "bad", "text": 5}]
     assert run("add", lines(tmp_path / "many.jsonl", records), "--at", at).exit_code == WRONG_USE
     assert value(run("stats", "--at", at, "--json"))["documents"] == 5
 
 
-@pytest.mark.xfail(strict=True, reason="two files of one name get one id, and the first is silently replaced")
 def test_files_of_the_same_name_are_two_documents_or_an_error(tmp_path: Path, at: Path) -> None:
     for folder in ("north", "south"):
         (tmp_path / folder).mkdir()
@@ -276,8 +269,8 @@ def test_where_finds_numbers_kept_as_text_and_truth(at: Path, condition: str) ->
         (["-k", "0"], "k must be a whole number from 1 on, not 0"),
         (["--epoch", "9"], "there is no epoch 9; they run from 0 (untaught) to 0"),
         (["--epoch", "-1"], "there is no epoch -1"),
-        bug(["--where", f"year={2**63}"], "year", reason="SQLite's integers end at 64 bits: OverflowError"),
-        bug(["--where", "lang=\udcff"], "lang", reason="a byte that is no UTF-8 in argv: UnicodeEncodeError"),
+        (["--where", f"year={2**63}"], "year"),
+        (["--where", "lang=\udcff"], "lang"),
     ],
 )
 def test_a_search_that_cannot_be_meant_is_wrong_use(at: Path, options: list[str], named: str) -> None:
@@ -286,7 +279,6 @@ def test_a_search_that_cannot_be_meant_is_wrong_use(at: Path, options: list[str]
     assert named in complaint(result)
 
 
-@pytest.mark.xfail(strict=True, reason="SQLite's integers end at 64 bits: OverflowError")
 def test_a_huge_number_in_metadata_is_kept_or_refused_but_never_a_crash(tmp_path: Path, at: Path) -> None:
     result = run("add", lines(tmp_path / "huge.jsonl", [{"id": "x", "text": "w", "isbn": 2**63}]), "--at", at)
     assert result.exit_code in (0, WRONG_USE)
@@ -323,14 +315,16 @@ def test_a_dry_run_reports_and_publishes_nothing(at: Path) -> None:
     run("feedback", QUESTION, "-r", "q3", "--at", at)
     report = value(run("evolve", "--dry-run", "--at", at, "--json"))
     assert (report["published"], report["epoch"]) == (False, 0)
-    assert report["reason"].startswith("dry run, would be published: ")
+    assert report["reason"].startswith("dry run: ")
     assert report["taught"] == {"before": 0.0, "after": 1.0, "queries": 1}
     assert found(at, QUESTION) == []
     assert value(run("evolve", "--at", at, "--json"))["published"] is True
 
 
 def test_evolving_with_nothing_new_publishes_nothing_and_is_no_failure(at: Path) -> None:
-    assert run("evolve", "--at", at).stdout == "not published: nothing new since epoch 0\n"
+    assert (
+        run("evolve", "--at", at).stdout == "not published: no lesson says which document was right: nothing to learn\n"
+    )
     run("feedback", QUESTION, "-r", "q3", "--at", at)
     run("evolve", "--at", at)
     again = run("evolve", "--at", at)
@@ -381,15 +375,19 @@ def test_a_file_teaches_many_lessons(tmp_path: Path, at: Path) -> None:
         ([QUESTION, "-r", "nope"], FAILED, "no document has the id 'nope'; add it first, or check the spelling"),
         ([QUESTION, "-r", "cat", "-w", "nope"], FAILED, "no document has the id 'nope'"),
         ([QUESTION], WRONG_USE, "feedback needs a verdict"),
-        ([], WRONG_USE, "give a question with --relevant, or --file with many"),
-        ([QUESTION, "-r", "cat", "--file", "x.jsonl"], WRONG_USE, "give a question with --relevant, or --file"),
+        ([], WRONG_USE, "give a question with --relevant or --irrelevant, or --file with many"),
+        (
+            [QUESTION, "-r", "cat", "--file", "x.jsonl"],
+            WRONG_USE,
+            "give a question with --relevant or --irrelevant, or --file",
+        ),
         (["", "-r", "cat"], WRONG_USE, "the query is empty"),
         ([QUESTION, "-r", "cat", "-w", "cat"], WRONG_USE, "'cat' is given as right and as wrong"),
         ([QUESTION, "-r", "cat=-1"], WRONG_USE, "the grade of 'cat' is -1.0; a wrong document goes into irrelevant"),
         ([QUESTION, "-r", "cat=nan"], WRONG_USE, "the grade of 'cat' must be a finite number, not nan"),
         ([QUESTION, "-r", "cat", "--actor", ""], WRONG_USE, "an actor is a non-empty name, not ''"),
-        bug([QUESTION, "-r", "\udcff"], FAILED, "no document has the id", reason="sqlite3: UnicodeEncodeError"),
-        bug(["--file", "/absent.jsonl"], WRONG_USE, "/absent.jsonl does not exist", reason="FileNotFoundError"),
+        ([QUESTION, "-r", "\udcff"], WRONG_USE, "strings of valid Unicode"),
+        (["--file", "/absent.jsonl"], WRONG_USE, "/absent.jsonl does not exist"),
     ],
 )
 def test_feedback_that_cannot_be_taken_says_why_and_teaches_nothing(
@@ -405,15 +403,15 @@ def test_feedback_that_cannot_be_taken_says_why_and_teaches_nothing(
     ("line", "named"),
     [
         (b"broken", "is not valid JSON"),
-        (b'["feline", "cat"]', "a lesson has query and some of actor, irrelevant, query, relevant, units"),
+        (b'["feline", "cat"]', "is not a JSON object"),
         (b'{"relevant": ["cat"]}', "a lesson has query"),
         (b'{"query": "feline", "relevent": ["cat"]}', "a lesson has query"),
-        bug(b'{"query": "feline", "relevant": null}', "relevant", reason="TypeError: None is not iterable"),
-        bug(b'{"query": "feline", "relevant": 5}', "relevant", reason="TypeError: int is not iterable"),
-        bug(b'{"query": "feline", "relevant": ["cat"], "units": 5}', "units", reason="TypeError"),
-        bug(b'{"query": "feline", "relevant": ["caf\xe9"]}', "is not UTF-8", reason="UnicodeDecodeError"),
-        bug(b'{"query": "", "relevant": ["cat"]}', "the query is empty", reason="file and line are not named"),
-        bug(b'{"query": "feline", "relevant": []}', "needs a verdict", reason="file and line are not named"),
+        (b'{"query": "feline", "relevant": null}', "relevant"),
+        (b'{"query": "feline", "relevant": 5}', "relevant"),
+        (b'{"query": "feline", "relevant": ["cat"], "units": 5}', "units"),
+        (b'{"query": "feline", "relevant": ["caf\xe9"]}', "is not UTF-8"),
+        (b'{"query": "", "relevant": ["cat"]}', "the query is empty"),
+        (b'{"query": "feline", "relevant": []}', "needs a verdict"),
     ],
 )
 def test_a_bad_line_in_a_file_of_lessons_is_named_and_teaches_nothing(
@@ -427,7 +425,6 @@ def test_a_bad_line_in_a_file_of_lessons_is_named_and_teaches_nothing(
     assert value(run("stats", "--at", at, "--json"))["lessons"] == 0
 
 
-@pytest.mark.xfail(strict=True, reason="lessons are written one by one, so those before the bad one stay")
 @pytest.mark.parametrize("bad", [{"query": "canine", "relevant": ["nope"]}, {"query": "", "relevant": ["dog"]}])
 def test_a_file_of_lessons_is_taken_whole_or_not_at_all(tmp_path: Path, at: Path, bad: dict[str, Any]) -> None:
     file = lines(tmp_path / "l.jsonl", [{"query": "feline", "relevant": ["cat"]}, bad])
@@ -435,7 +432,6 @@ def test_a_file_of_lessons_is_taken_whole_or_not_at_all(tmp_path: Path, at: Path
     assert value(run("stats", "--at", at, "--json"))["lessons"] == 0
 
 
-@pytest.mark.xfail(strict=True, reason="unlike ingest, lessons are read by str.splitlines of plain UTF-8")
 @pytest.mark.parametrize(
     "content",
     [
@@ -450,7 +446,6 @@ def test_a_file_of_lessons_is_read_as_documents_are(tmp_path: Path, at: Path, co
     assert value(run("feedback", "--file", tmp_path / "l.jsonl", "--at", at, "--json")) == {"lessons": [1]}
 
 
-@pytest.mark.xfail(strict=True, reason="--relevant, --irrelevant and --unit beside --file are silently ignored")
 def test_verdicts_beside_a_file_are_wrong_use(tmp_path: Path, at: Path) -> None:
     file = lines(tmp_path / "l.jsonl", [{"query": "feline", "relevant": ["cat"]}])
     assert run("feedback", "--file", file, "-r", "dog", "--at", at).exit_code == WRONG_USE
@@ -563,10 +558,9 @@ def test_without_a_memory_a_command_fails_makes_none_and_says_how_to(tmp_path: P
     assert not folder.exists()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="rich wraps at 80 columns where nobody looks, in the midst of the command to copy"
-)
-def test_an_error_is_one_line(tmp_path: Path) -> None:
+def test_an_error_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(screen, "errors", Console(force_terminal=False, stderr=True))
     folder = tmp_path / ("a-rather-long-name-" * 5)
     assert run("stats", "--at", folder).stderr.endswith(f"make one with: evokey init --at {folder}\n")
 
@@ -588,7 +582,6 @@ def test_without_either_the_memory_is_in_dot_evokey_here(
     assert value(run("stats", "--json"))["documents"] == 5
 
 
-@pytest.mark.xfail(strict=True, reason="_existing looks for evokey.toml below the path, so a TOML file is no memory")
 @pytest.mark.parametrize("path", ["notes.toml", "notes/evokey.toml"])
 def test_a_memory_made_from_a_toml_file_is_searched_through_it(tmp_path: Path, path: str) -> None:
     (tmp_path / "notes.toml").write_text('[[retriever]]\nencoder = "bm25"\n')
@@ -597,7 +590,6 @@ def test_a_memory_made_from_a_toml_file_is_searched_through_it(tmp_path: Path, p
     assert found(tmp_path / path, "sofa") == ["cat"]
 
 
-@pytest.mark.xfail(strict=True, reason="demo removes OUT/memory, whatever it holds, before it looks")
 def test_the_demo_removes_no_folder_that_is_not_its_own(tmp_path: Path) -> None:
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory" / "diary.txt").write_text("mine")

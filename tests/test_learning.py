@@ -275,3 +275,57 @@ def test_an_actor_who_teaches_nonsense_does_not_pull_held_out_quality_below_unta
     taught_on(memory, data, actors=["ada", "bob", "mallory"], wrong_actor="mallory")
     memory.evolve()
     assert mean() >= before
+
+
+def test_forgetting_a_contradiction_teaches_what_was_contradicted(
+    opened: Opener, commands: list[evokey.Document]
+) -> None:
+    heard, never = opened("heard"), opened("never")
+    for memory in (heard, never):
+        memory.add(commands)
+        memory.feedback("who can rescue my afternoon?", relevant=["git-bisect"], actor="ada")
+    heard.feedback("who can rescue my afternoon?", irrelevant=["git-bisect"], actor="eve")
+    assert not heard.evolve().published and never.evolve().published
+    heard.forget(actor="eve")
+    question = "who can rescue my afternoon?"
+    assert ranking(heard, question) == ranking(never, question)
+
+
+def test_forgetting_an_actors_vectors_is_exact_too(opened: Opener) -> None:
+    heard, never = opened("heard", encoder="given"), opened("never", encoder="given")
+    for memory in (heard, never):
+        memory.add([{"id": id, "text": id} for id in "xyz"], vectors=[[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+        memory.feedback("which way?", relevant=["x"], actor="ada", vector=[0.5, 0.6, 0.0])
+    heard.feedback("which way?", relevant=["x"], actor="eve", vector=[0.0, 0.1, 0.9])
+    for memory in (heard, never):
+        memory.evolve()
+    heard.forget(actor="eve")
+    assert ranking(heard, "which way?") == ranking(never, "which way?")
+
+
+def test_a_grade_of_zero_takes_the_verdict_back(opened: Opener, commands: list[evokey.Document]) -> None:
+    memory = opened()
+    memory.add(commands)
+    memory.feedback("rescue", relevant=["git-bisect"], actor="ada")
+    memory.feedback("rescue", relevant={"git-bisect": 3}, actor="bob")
+    memory.feedback("rescue", relevant={"git-bisect": 0}, actor="bob")
+    assert list(memory._index.taught(3).grades["rescue"].values()) == [1.0]
+
+
+def test_many_lessons_are_recorded_together_or_not_at_all(opened: Opener, commands: list[evokey.Document]) -> None:
+    memory = opened()
+    memory.add(commands)
+    good = [{"query": f"question {n}", "relevant": ["git-log"]} for n in range(3)]
+    with pytest.raises(UnknownDocument):
+        memory.feedback_many([*good, {"query": "bad", "relevant": ["nobody"]}])
+    assert memory.stats().lessons == 0
+    assert [lesson.query for lesson in memory.feedback_many(good)] == [f"question {n}" for n in range(3)]
+
+
+def test_documents_that_one_retriever_cannot_read_do_not_stop_learning(opened: Opener) -> None:
+    memory = opened()
+    memory.add([{"id": f"e{n}", "text": "🐜🐝" * (n + 1)} for n in range(25)])
+    for n in range(25):
+        memory.feedback(f"picture number {n}", relevant=[f"e{n}"])
+    memory.evolve()
+    assert memory.search("picture number 7")

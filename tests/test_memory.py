@@ -173,3 +173,32 @@ def test_bad_vectors_change_nothing(opened: Opener, vectors: object, message: st
 def test_a_vector_for_a_memory_that_makes_its_own_is_refused(opened: Opener) -> None:
     with pytest.raises(InvalidInput, match="makes its own vectors"):
         opened().add([{"id": "x", "text": "east"}], vectors=[[1.0, 0.0]])
+
+
+def test_a_document_without_text_is_found_by_its_vector(opened: Opener) -> None:
+    memory = opened(encoder="given")
+    memory.add([{"id": "picture", "text": ""}], vectors=[[1.0, 0.0]])
+    memory.add([{"id": "page", "text": "words"}], vectors=[[0.0, 1.0]])
+    assert [hit.id for hit in memory.search("?", vector=[0.9, 0.1])] == ["picture", "page"]
+
+
+def test_the_first_hits_do_not_depend_on_k(opened: Opener) -> None:
+    memory = opened()
+    words = "ant bee cat dog eel fox gnu hen".split()
+    memory.add([{"id": str(n), "text": " ".join(words[(n * step) % 8] for step in (1, 3, 5, n))} for n in range(300)])
+    few, many = ranking(memory, "ant bee fox"), ranking(memory, "ant bee fox", k=250)
+    assert many[:10] == few
+    assert [score for _, score in many] == sorted((score for _, score in many), reverse=True)
+    assert len({id for id, _ in many}) == len(many) > 150
+
+
+def test_a_vector_beside_a_query_is_refused_where_the_memory_makes_its_own(opened: Opener) -> None:
+    with pytest.raises(InvalidInput, match="makes its own vectors"):
+        opened().search("which way?", vector=[1.0, 0.0])
+
+
+def test_units_are_refused_where_nothing_could_encode_them(opened: Opener) -> None:
+    memory = opened(encoder="given")
+    memory.add([{"id": "x", "text": "east"}], vectors=[[1.0, 0.0]])
+    with pytest.raises(InvalidInput, match="units need an encoder"):
+        memory.feedback("which way?", relevant=["x"], units=["east"], vector=[1.0, 0.0])

@@ -14,6 +14,8 @@ from evokey.types import Document, Vectors
 
 Graded = Iterable[str] | Mapping[str, float]
 WRONG = -1.0
+HIGHEST = 1_000_000
+SMALLEST, LARGEST = -(2**63), 2**63 - 1
 FIELDS = {"id", "text", "title", "metadata"}
 
 
@@ -45,6 +47,10 @@ def _from_mapping(given: Mapping[str, Any]) -> Document:
 
 
 def _metadata(given: Document) -> dict[str, Any]:
+    if not isinstance(given.metadata, Mapping):
+        raise InvalidDocument(
+            f"document {given.id!r}: metadata must be a mapping of names to values, not {type(given.metadata).__name__}"
+        )
     try:
         spelled = json.dumps(dict(given.metadata), allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -54,6 +60,12 @@ def _metadata(given: Document) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(spelled)
     if not _storable(json.dumps(plain, ensure_ascii=False)):
         raise InvalidDocument(f"document {given.id!r}: metadata is not valid Unicode (it has a lone surrogate)")
+    for name, value in plain.items():
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, int) and not SMALLEST <= item <= LARGEST:
+                raise InvalidDocument(
+                    f"document {given.id!r}: metadata {name!r} is {item}, beyond 64 bits; use a string"
+                )
     return plain
 
 
@@ -70,7 +82,13 @@ def query(text: str) -> str:
 def units(texts: Sequence[str]) -> list[str]:
     if isinstance(texts, str):
         raise InvalidInput("units is a list of texts, not one string")
-    return [query(text) for text in texts]
+    if not isinstance(texts, Iterable):
+        raise InvalidInput(f"units is a list of texts, not {texts!r}")
+    found = list(texts)
+    for text in found:
+        if not isinstance(text, str) or not text.strip() or not _storable(text):
+            raise InvalidInput(f"a unit is a non-empty text, not {text!r}")
+    return [text.strip() for text in found]
 
 
 def actor(name: str) -> str:
@@ -91,21 +109,30 @@ def epoch(number: int, current: int) -> int:
     return number
 
 
-def ids(given: Iterable[str]) -> list[str]:
+def ids(given: Iterable[str], name: str = "ids") -> list[str]:
     if isinstance(given, str):
-        raise InvalidInput(f"ids are a list; for a single document give [{given!r}]")
-    return list(dict.fromkeys(given))
+        raise InvalidInput(f"{name} is a list; for a single document give [{given!r}]")
+    if not isinstance(given, Iterable):
+        raise InvalidInput(f"{name} is a list of ids, not {given!r}")
+    found = list(given)
+    for id in found:
+        if not isinstance(id, str) or not _storable(id):
+            raise InvalidInput(f"{name} is a list of ids, strings of valid Unicode; {id!r} is none")
+    return list(dict.fromkeys(found))
 
 
 def grades(relevant: Graded, irrelevant: Iterable[str]) -> dict[str, float]:
     """id → grade; wrong ones negative."""
-    right = dict(relevant) if isinstance(relevant, Mapping) else dict.fromkeys(ids(relevant), 1.0)
+    right = dict(relevant) if isinstance(relevant, Mapping) else dict.fromkeys(ids(relevant, "relevant"), 1.0)
+    ids(right, "relevant")
     for id, grade in right.items():
-        if isinstance(grade, bool) or not isinstance(grade, int | float | np.number) or not math.isfinite(grade):
+        if not _finite(grade):
             raise InvalidInput(f"the grade of {id!r} must be a finite number, not {grade!r}")
+        if grade > HIGHEST:
+            raise InvalidInput(f"the grade of {id!r} is {grade}; grades go up to {HIGHEST:,}")
         if grade < 0:
             raise InvalidInput(f"the grade of {id!r} is {grade}; a wrong document goes into irrelevant=[…]")
-    wrong = ids(irrelevant)
+    wrong = ids(irrelevant, "irrelevant")
     both = [id for id in wrong if right.get(id, 0) > 0]
     if both:
         raise InvalidInput(f"{both[0]!r} is given as right and as wrong; decide for one")
@@ -114,25 +141,53 @@ def grades(relevant: Graded, irrelevant: Iterable[str]) -> dict[str, float]:
     return {id: float(grade) for id, grade in right.items()} | dict.fromkeys(wrong, WRONG)
 
 
+def _finite(grade: Any) -> bool:
+    if isinstance(grade, bool) or not isinstance(grade, int | float | np.number):
+        return False
+    try:
+        return math.isfinite(grade)
+    except OverflowError:
+        return False
+
+
 def vectors(given: Any, rows: int) -> Vectors:
     """A matrix of unit vectors, one for each of so many texts."""
     try:
-        matrix = np.asarray(given, np.float32)
+        matrix = np.asarray(given)
+        if matrix.dtype.kind not in "biuf":
+            raise TypeError(f"these are {matrix.dtype}")
+        matrix = matrix.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidVector(f"vectors must be rows of numbers, all of one length ({error})") from error
     if matrix.ndim != 2 or len(matrix) != rows or not matrix.shape[1]:
         raise InvalidVector(f"{rows} vectors are needed, one a row; these have the shape {matrix.shape}")
-    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-    bad = np.flatnonzero(~np.isfinite(norms[:, 0]) | (norms[:, 0] <= 0))
+    largest = np.abs(matrix).max(axis=1, keepdims=True)
+    bad = np.flatnonzero(~np.isfinite(largest[:, 0]) | (largest[:, 0] <= 0))
     if len(bad):
         raise InvalidVector(f"vector {bad[0]} is zero, infinite or NaN; it has no direction to search by")
-    return np.asarray(matrix / norms)
+    matrix = matrix / largest  # first, so that squares neither overflow nor vanish
+    return np.asarray(matrix / np.linalg.norm(matrix, axis=1, keepdims=True), np.float32)
 
 
 def filter(where: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(where, Mapping) or not all(isinstance(field, str) for field in where):
         raise InvalidFilter(f'where is a mapping of field names to values, like {{"lang": "en"}}, not {where!r}')
+    for field, wanted in where.items():
+        for value in wanted if isinstance(wanted, list | tuple | set | frozenset) else [wanted]:
+            _check_condition(field, value)
     return where
+
+
+def _check_condition(field: str, value: Any) -> None:
+    if not isinstance(value, str | int | float):
+        raise InvalidFilter(
+            f"where[{field!r}] is compared with {value!r}; give a string, a number or true/false, "
+            f"or a list of these for 'one of'"
+        )
+    if not _storable(field) or (isinstance(value, str) and not _storable(value)):
+        raise InvalidFilter(f"where[{field!r}] = {value!r} is not valid Unicode")
+    if isinstance(value, int) and not SMALLEST <= value <= LARGEST:
+        raise InvalidFilter(f"where[{field!r}] is compared with {value}, beyond 64 bits")
 
 
 def _storable(text: str) -> bool:

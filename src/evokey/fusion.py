@@ -51,9 +51,32 @@ def table(rankings: Sequence[Ranking], trusts: Sequence[float]) -> tuple[Numbers
 
 
 def fused(rankings: Sequence[Ranking], trusts: Sequence[float], weights: Sequence[float], k: int) -> Ranking:
-    """The k best of a weighted sum; a document of which only weightless rankings know is not found."""
-    numbers, shares = table(rankings, trusts)
-    scores = np.asarray(weights) @ shares
-    order = np.lexsort((numbers, -scores))[:k]
+    """The k best of a weighted sum over the first hundred of each ranking; what lies deeper follows behind.
+
+    A document of which only weightless rankings know is not found.
+    """
+    heads = [Ranking(ranking.numbers[:DEPTH], ranking.scores[:DEPTH]) for ranking in rankings]
+    numbers, shares = table(heads, trusts)
+    head = _ordered(numbers, np.asarray(weights) @ shares)
+    if k <= len(head):
+        return Ranking(head.numbers[:k], head.scores[:k])
+    tail = _deeper(rankings, weights, head)
+    return Ranking(np.concatenate([head.numbers, tail.numbers])[:k], np.concatenate([head.scores, tail.scores])[:k])
+
+
+def _deeper(rankings: Sequence[Ranking], weights: Sequence[float], head: Ranking) -> Ranking:
+    """What only lies beyond the depth, by its ranks, scored below all of the head."""
+    numbers = np.setdiff1d(np.concatenate([ranking.numbers[DEPTH:] for ranking in rankings]), head.numbers)
+    scores = np.zeros(len(numbers))
+    for ranking, weight in zip(rankings, weights, strict=True):
+        ranks = np.arange(DEPTH, len(ranking))
+        inside = np.isin(ranking.numbers[DEPTH:], numbers)
+        scores[np.searchsorted(numbers, ranking.numbers[DEPTH:][inside])] += weight * DEPTH / (ranks[inside] + 1)
+    lowest = float(head.scores[-1]) if len(head) else 1.0
+    return _ordered(numbers, lowest * scores)
+
+
+def _ordered(numbers: Numbers, scores: Scores) -> Ranking:
+    order = np.lexsort((numbers, -scores))
     order = order[scores[order] > 0]
     return Ranking(numbers[order], scores[order])

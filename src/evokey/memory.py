@@ -1,7 +1,6 @@
 """Memory: the one object users meet. It reads like the way of the data: add, search, feedback, evolve, forget.
 
-Truth goes to the ledger first; the retrievers then catch up with it, here and in every other process that has the
-memory open. A search reads one epoch: the base index, and beside it the overlay of what that epoch has learned.
+Truth goes to the ledger first; the index then follows it, here and in every other process that has the memory open.
 """
 
 from __future__ import annotations
@@ -9,8 +8,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,15 +21,13 @@ from evokey import checks, explain, fusion, registry
 from evokey import settings as settings_
 from evokey.errors import InvalidInput, InvalidVector, MemoryClosed
 from evokey.evolution import pools as pools_
-from evokey.evolution.attribution import attribute
-from evokey.evolution.evidence import Taught, taught
+from evokey.evolution.evidence import Taught
 from evokey.evolution.guarded import Proposal
-from evokey.ledger.documents import Documents, Position
+from evokey.index import Index
+from evokey.ledger.documents import Documents
 from evokey.ledger.epochs import Epochs
 from evokey.ledger.lessons import Lessons, Pools
 from evokey.ledger.sqlite import Database
-from evokey.overlay import UNTAUGHT, Overlay
-from evokey.retriever import GivenRetriever, Retriever, search
 from evokey.types import (
     Document,
     Epoch,
@@ -37,7 +35,6 @@ from evokey.types import (
     Explanation,
     Hit,
     Lesson,
-    Numbers,
     Ranking,
     Stats,
     Vectors,
@@ -45,10 +42,6 @@ from evokey.types import (
 )
 
 log = logging.getLogger("evokey")
-EPOCHS_KEPT = 4
-"""Overlays of so many epochs stay composed in memory."""
-INDEX_BATCH = 2_000
-"""Documents read from the ledger at a time."""
 
 
 def open(
@@ -75,33 +68,23 @@ def open(
     return memory
 
 
-@dataclass(frozen=True, slots=True)
-class Overlays:
-    """What one epoch has learned, for every retriever."""
-
-    of: Mapping[str, Overlay]
-    weights: Mapping[str, float]
-
-
 class Memory:
     """An index that learns. Use as a context manager, or close it."""
 
     def __init__(self, folder: Path, settings: settings_.Settings, *, now: Callable[[], float] = time.time) -> None:
         self._folder, self._settings, self._now = folder, settings, now
-        self._retrievers: list[Retriever] = settings_.retrievers(settings, folder)
+        retrievers = settings_.retrievers(settings, folder)
         self._database = Database(folder)
         self._documents, self._lessons = Documents(self._database), Lessons(self._database)
         self._epochs, self._pools = Epochs(self._database), Pools(self._database)
-        self._mutex = threading.RLock()
-        self._closed = False
-        self._version = -1
-        self._position = Position()
-        self._live: Numbers = np.zeros(0, np.int64)
-        self._current = 0
-        self._composed: dict[int, Overlays] = {}
         self._policy = registry.load("policy", settings.policy)()
-        self._untaught_weights = fusion.untaught_weights({one.name: one.kind for one in self._retrievers})
-        self._catch_up()
+        self._writing = threading.RLock()
+        self._closed = False
+        try:
+            self._index = Index(self._database, retrievers)
+        except BaseException:
+            self._database.close()
+            raise
 
     # ---- documents
 
@@ -109,16 +92,14 @@ class Memory:
         """Insert documents, or replace those with the same id. Returns how many were given."""
         self._check_open()
         batch = [checks.document(one) for one in documents]
-        matrix = None if vectors is None else checks.vectors(vectors, len(batch))
-        self._check_vectors(matrix is not None, batch)
-        with self._mutex:
-            self._catch_up()
-            if matrix is not None:
-                self._given().check_dimension(matrix)
+        matrix = self._vectors_for(batch, vectors)
+        with self._exclusive():
+            if matrix is not None and self._index.given is not None:
+                self._index.given.check_dimension(matrix)
             self._documents.put(batch, matrix)
-            self._catch_up(wrote=True)
+        self._index.save()
         for one in batch:
-            if not f"{one.title}{one.text}".strip():
+            if matrix is None and not f"{one.title}{one.text}".strip():
                 log.warning("document %r is empty: it is stored, but no search will find it", one.id)
         return len(batch)
 
@@ -126,15 +107,12 @@ class Memory:
         """Remove documents. What they were taught waits, in case they come back."""
         self._check_open()
         wanted = checks.ids(ids)
-        with self._mutex:
-            self._catch_up()
-            gone = self._documents.delete(wanted)
-            self._catch_up(wrote=True)
-        return len(gone)
+        with self._exclusive():
+            return len(self._documents.delete(wanted))
 
     def get(self, id: str) -> Document:
         self._check_open()
-        return self._documents.get(id)
+        return self._documents.get(checks.ids([id])[0])
 
     def __len__(self) -> int:
         self._check_open()
@@ -152,13 +130,11 @@ class Memory:
     ) -> list[Hit]:
         """The k best documents, best first. `where` filters on metadata: {"lang": "en"} or {"lang": ["en", "de"]}."""
         self._check_open()
-        text, size = checks.query(query), checks.count(k)
-        asked = None if vector is None else checks.vectors([vector], 1)[0]
-        with self._mutex:
-            self._catch_up()
-            among = None if where is None else self._documents.where(checks.filter(where))
-            overlays = self._overlays(epoch)
-        best = self._ranked(text, size, overlays, among, asked)
+        text, size, asked = checks.query(query), checks.count(k), self._vector(vector)
+        self._index.catch_up(wait=False)
+        among = None if where is None else self._documents.where(checks.filter(where))
+        overlays = self._index.overlays(self._epoch(epoch))
+        best = self._index.ranked(text, size, overlays, among, asked)
         found = self._documents.fetch(best.numbers.tolist())
         return [
             Hit(found[number].id, score, found[number])
@@ -173,17 +149,25 @@ class Memory:
         asked = [None] * len(queries) if vectors is None else checks.vectors(vectors, len(queries))
         return [self.search(query, k, where, vector=vector) for query, vector in zip(queries, asked, strict=True)]
 
-    def _ranked(self, query: str, k: int, overlays: Overlays, among: Numbers | None, vector: Any = None) -> Ranking:
-        questions = [one.question(query, overlays.of[one.name].learned, vector) for one in self._retrievers]
-        depth = k if len(self._retrievers) == 1 else max(k, fusion.DEPTH)
-        rankings = [
-            search(one, question, depth, overlays.of[one.name], among)
-            for one, question in zip(self._retrievers, questions, strict=True)
+    def explain(self, id: str, query: str | None = None, vector: Any = None) -> Explanation:
+        """What a document has learned and from whom; with a query, how that changes its score and rank."""
+        self._check_open()
+        number = self._documents.numbers(checks.ids([id]))[id]
+        lessons = self._lessons.about(id)
+        if query is None:
+            return Explanation(id, lessons, None, None, None, [])
+        text, asked = checks.query(query), self._vector(vector)
+        self._index.catch_up()
+        before, after = self._index.overlays(0), self._index.overlays(self._index.epoch)
+        ranks = {
+            when: _rank(self._index.ranked(text, fusion.DEPTH, known, None, asked), number)
+            for when, known in (("rank_before", before), ("rank_after", after))
+        }
+        views = [
+            explain.view(one, one.question(text, after.of[one.name].learned, asked), number, after.of[one.name])
+            for one in self._index.retrievers
         ]
-        if len(rankings) == 1:
-            return rankings[0]
-        weights = [overlays.weights[one.name] for one in self._retrievers]
-        return fusion.fused(rankings, [question.trust for question in questions], weights, k)
+        return Explanation(id, lessons, text, views=views, **ranks)
 
     # ---- learning
 
@@ -201,162 +185,137 @@ class Memory:
         `relevant` is a list of ids, or {id: grade}. Nothing is learned until evolve.
         """
         self._check_open()
-        text = checks.query(query)
-        grades = checks.grades(relevant, irrelevant)
-        phrases = checks.units(units or ())
+        text, grades, phrases = checks.query(query), checks.grades(relevant, irrelevant), checks.units(units or ())
         who = None if actor is None else checks.actor(actor)
-        asked = None if vector is None else checks.vectors([vector], 1)[0]
-        with self._mutex:
-            self._catch_up()
+        asked = self._vector(vector)
+        if phrases and self._index.given is not None:
+            raise InvalidInput("units need an encoder; this memory takes its vectors from the caller (encoder 'given')")
+        with self._exclusive():
             found = self._documents.fetch(self._documents.numbers(grades).values()).values()
             hashes = {document.id: document.hash for document in found}
             verdicts = [Verdict(id, grade, hashes[id]) for id, grade in grades.items()]
-            if asked is not None:
-                self._remember({text: asked})
-            taken = {one.name: {text: pools_.take(one, text, self._position)} for one in self._retrievers}
             with self._database.write():
                 lesson = self._lessons.append(
                     text, phrases, verdicts, actor=who, verifier="feedback", time=self._now(), vector=asked
                 )
-                for name, pool in taken.items():
-                    self._pools.put(name, pool)
+                self._index.remember()
+                for one in self._index.retrievers:
+                    self._pools.put(one.name, {text: pools_.take(one, text, self._index.position)})
         return lesson
+
+    def feedback_many(self, lessons: Iterable[Mapping[str, Any]]) -> list[Lesson]:
+        """Many verdicts at once, each a mapping of feedback's arguments: all are recorded, or none."""
+        with self._exclusive(), self._database.write():
+            return [self.feedback(**lesson) for lesson in lessons]
 
     def evolve(self, dry_run: bool = False) -> EpochReport:
         """Let the lessons so far propose new keys; publish them as a new epoch if held-out queries say they help."""
         self._check_open()
-        with self._mutex:
-            self._catch_up()
-            return self._evolve("evolve", self._lessons.last, dry_run)
+        with self._exclusive():
+            up_to = self._lessons.last
+            report = self._proposed(up_to)
+            current = self._epochs.get(self._index.epoch)
+            if dry_run:
+                return replace(report, reason=f"dry run: {report.reason}")
+            if current.number and (report.choice, report.weights, up_to) == _state(current):
+                return replace(report, reason=f"nothing new since epoch {current.number}")
+            with self._database.write():
+                self._epochs.ask(up_to)
+                if not report.choice and not current.choice:
+                    return report
+                return self._published("evolve", report, up_to)
 
     def forget(self, query: str | None = None, actor: str | None = None, document: str | None = None) -> int:
         """Erase the lessons that match every given criterion, everywhere, at once. Returns how many were touched."""
         self._check_open()
         if query is actor is document is None:
             raise InvalidInput("say what to forget: query=…, actor=… or document=… (a document's id)")
-        with self._mutex:
-            self._catch_up()
-            current = self._epochs.current
+        wanted = None if query is None else checks.query(query)
+        who = None if actor is None else checks.actor(actor)
+        what = None if document is None else checks.ids([document])[0]
+        with self._exclusive():
             with self._database.write():
-                count = self._lessons.forget(
-                    query=None if query is None else checks.query(query), actor=actor, document=document
-                )
-                if count and current:
-                    self._epochs.redact(current)
-                    self._evolve("forget", self._epochs.get(current).lessons_to)
-            self._composed.clear()
+                count = self._lessons.forget(query=wanted, actor=who, document=what)
+                if count:
+                    self._index.remember()
+                    self._refit()
             self._database.scrub()
         return count
 
-    def _evolve(self, kind: str, up_to: int, dry_run: bool = False) -> EpochReport:
-        current = self._epochs.get(self._epochs.current)
-        lessons = self._taught(up_to)
-        report = self._judged(lessons, current)
-        same = (report.choice, report.weights, up_to) == (current.choice, current.weights, current.lessons_to)
-        if kind == "evolve" and (same or (not report.choice and not current.choice)):
-            return replace(report, reason=report.reason if not same else f"nothing new since epoch {current.number}")
-        if dry_run:
-            return replace(report, reason=f"dry run, would be published: {report.reason}")
-        report = replace(report, published=True, epoch=current.number + 1)
-        number = self._epochs.append(kind, up_to, report.choice, report.weights, self._now(), report.to_dict())
-        self._current = number
-        log.info("epoch %d: %s", number, report.reason)
-        return replace(report, epoch=number)
+    def _refit(self) -> None:
+        """Learn again from what is left, up to where evolve was last asked, and publish that, empty or not."""
+        up_to, current = self._epochs.asked, self._index.epoch
+        if not up_to:
+            return
+        self._epochs.redact(current)
+        report = self._proposed(up_to)
+        if current or report.choice:
+            self._published("forget", report, up_to)
 
-    def _judged(self, lessons: Taught, current: Epoch) -> EpochReport:
-        """Ask the policy what these lessons are worth; an empty choice means the untaught index."""
-        empty = EpochReport(False, "", current.number, None, None, {}, {}, len(lessons.queries), 0)
+    def _published(self, kind: str, report: EpochReport, up_to: int) -> EpochReport:
+        number = self._epochs.append(kind, up_to, report.choice, report.weights, self._now(), report.to_dict())
+        log.info("epoch %d: %s", number, report.reason)
+        return replace(report, published=True, epoch=number)
+
+    def _proposed(self, up_to: int) -> EpochReport:
+        """Ask the policy what the lessons are worth; an empty choice means the untaught index."""
+        lessons = self._index.taught(up_to)
+        empty = EpochReport(False, "", self._index.epoch, None, None, {}, {}, len(lessons.queries), 0)
         if not lessons.queries:
             return replace(empty, reason="no lesson says which document was right: nothing to learn")
-        pools = {
-            one.name: pools_.fresh(one, lessons.queries, self._pools, self._position, self._live)
-            for one in self._retrievers
-        }
-        proposal = self._policy.propose(self._retrievers, self._untaught_weights, lessons, pools)
+        proposal = self._proposal(lessons)
         judged = replace(empty, held_out=proposal.held_out, taught=proposal.taught)
         if not proposal.changes:
             return replace(judged, reason="no choice is better than the untaught index: nothing to publish")
         touched = {number for grades in lessons.grades.values() for number in grades}
         return replace(
-            judged, reason=_reason(proposal), choice=proposal.choice, weights=proposal.weights, documents=len(touched)
+            judged,
+            reason=_reason(proposal),
+            choice=proposal.choice,
+            weights=proposal.weights,
+            documents=len(touched),
         )
 
-    def _taught(self, up_to: int) -> Taught:
-        return taught(self._lessons.credits(up_to), self._lessons.units(up_to))
-
-    def _overlays(self, number: int | None) -> Overlays:
-        """What an epoch has learned, composed from the ledger; the current one if none is named."""
-        number = self._current if number is None else checks.epoch(number, self._current)
-        if number not in self._composed:
-            while len(self._composed) >= EPOCHS_KEPT:
-                self._composed.pop(next(iter(self._composed)))
-            self._composed[number] = self._composed_of(self._epochs.get(number))
-        return self._composed[number]
-
-    def _composed_of(self, epoch: Epoch) -> Overlays:
-        overlays = {one.name: UNTAUGHT for one in self._retrievers}
-        if not epoch.choice:
-            return Overlays(overlays, self._untaught_weights)
-        lessons = self._taught(epoch.lessons_to)
-        for one in self._retrievers:
-            if not epoch.choice[one.name].nothing and lessons.queries:
-                overlays[one.name] = attribute(one, lessons).overlay(epoch.choice[one.name])
-        return Overlays(overlays, epoch.weights)
-
-    def explain(self, id: str, query: str | None = None, vector: Any = None) -> Explanation:
-        """What a document has learned and from whom; with a query, how that changes its score and rank."""
-        self._check_open()
-        number = self._documents.numbers([id])[id]
-        lessons = self._lessons.about(id)
-        if query is None:
-            return Explanation(id, lessons, None, None, None, [])
-        text = checks.query(query)
-        asked = None if vector is None else checks.vectors([vector], 1)[0]
-        with self._mutex:
-            self._catch_up()
-            before, after = self._overlays(0), self._overlays(None)
-        ranks = {
-            when: _rank(self._ranked(text, fusion.DEPTH, known, None, asked), number)
-            for when, known in (("rank_before", before), ("rank_after", after))
+    def _proposal(self, lessons: Taught) -> Proposal:
+        index = self._index
+        pools = {
+            one.name: pools_.fresh(one, lessons.queries, self._pools, index.position, index.live)
+            for one in index.retrievers
         }
-        views = [
-            explain.view(one, one.question(text, after.of[one.name].learned, asked), number, after.of[one.name])
-            for one in self._retrievers
-        ]
-        return Explanation(id, lessons, text, views=views, **ranks)
+        proposal: Proposal = self._policy.propose(index.retrievers, index.untaught_weights, lessons, pools)
+        return proposal
 
     # ---- the memory itself
 
     def stats(self) -> Stats:
         self._check_open()
-        with self._mutex:
-            self._catch_up()
-            overlays = self._overlays(None)
-            touched = {number for overlay in overlays.of.values() for number in overlay.documents.tolist()}
-            return Stats(
-                documents=len(self._documents),
-                empty_documents=self._documents.count_empty(),
-                lessons=len(self._lessons),
-                set_aside=self._lessons.set_aside(),
-                pending=self._lessons.count_after(self._epochs.get(self._current).lessons_to),
-                epoch=self._current,
-                documents_touched=len(touched),
-                retrievers=[one.name for one in self._retrievers],
-                policy=self._settings.policy,
-                bytes=sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file()),
-            )
+        self._index.catch_up()
+        epoch = self._epochs.get(self._index.epoch)
+        overlays = self._index.overlays(epoch.number)
+        touched = {number for overlay in overlays.of.values() for number in overlay.documents.tolist()}
+        return Stats(
+            documents=len(self._documents),
+            empty_documents=self._documents.count_empty(),
+            lessons=len(self._lessons),
+            set_aside=self._lessons.set_aside(),
+            pending=self._lessons.count_after(epoch.lessons_to),
+            epoch=epoch.number,
+            documents_touched=len(touched),
+            retrievers=[one.name for one in self._index.retrievers],
+            policy=self._settings.policy,
+            bytes=sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file()),
+        )
 
     def close(self) -> None:
         """Write what is only in memory and let another process write."""
-        with self._mutex:
+        with self._writing:
             if self._closed:
                 return
+            self._closed = True
             try:
                 if self._database.writing:
-                    for one in self._retrievers:
-                        one.store.save(force=True)
+                    self._index.save(force=True)
             finally:
-                self._closed = True
                 self._database.close()
 
     def __enter__(self) -> Self:
@@ -369,54 +328,43 @@ class Memory:
         if self._closed:
             raise MemoryClosed(f"this memory was closed; open it again with evokey.open({str(self._folder)!r})")
 
-    def _catch_up(self, *, wrote: bool = False) -> None:
-        """Bring the retrievers up to what the ledger says now: after our own write, or when another process wrote."""
-        version = self._database.version
-        if version == self._version and not wrote:
-            return
-        with self._database.read():
-            position, self._current = self._documents.position(), self._epochs.current
-            added, removed = self._documents.changes(self._position)
-            if self._version != -1 and self._documents.touch_lessons(self._position.newest, removed):
-                self._composed.clear()
-            gone = np.array(removed, np.int64)
-            live = np.concatenate([self._live, np.array(added, np.int64)])
-            self._live = live[~np.isin(live, gone)] if removed else live
-            if added or removed or self._version == -1:
-                for one in self._retrievers:
-                    self._index(one, added, removed)
-            self._remember(
-                self._lessons.vectors() if any(isinstance(r, GivenRetriever) for r in self._retrievers) else {}
-            )
-            self._version, self._position = version, position
-        if wrote:
-            for one in self._retrievers:
-                one.store.save()
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        """One writing verb at a time, in this process and among all; others search meanwhile."""
+        with self._writing:
+            self._check_open()
+            self._database.take_lock()
+            self._index.catch_up()
+            yield
+            self._index.catch_up()
 
-    def _index(self, retriever: Retriever, added: Sequence[int], removed: Sequence[int]) -> None:
-        loaded = retriever.store.load(self._live)
-        if not loaded:
-            retriever.store.remove(removed)
-        missing = retriever.store.missing(self._live).tolist() if loaded else added
-        for start in range(0, len(missing), INDEX_BATCH):
-            retriever.index(list(self._documents.entries(missing[start : start + INDEX_BATCH])))
+    def _epoch(self, number: int | None) -> int:
+        return self._index.epoch if number is None else checks.epoch(number, self._index.epoch)
 
-    def _remember(self, vectors: Mapping[str, Vectors]) -> None:
-        for one in self._retrievers:
-            if isinstance(one, GivenRetriever):
-                one.remember(vectors)
+    def _vector(self, given: Any) -> Vectors | None:
+        """A vector that came beside a query, checked."""
+        if given is None:
+            return None
+        if self._index.given is None:
+            raise InvalidVector("this memory makes its own vectors; vector=… is for encoder='given'")
+        vector = checks.vectors([given], 1)
+        self._index.given.check_dimension(vector)
+        return np.asarray(vector[0])
 
-    def _given(self) -> GivenRetriever:
-        return next(one for one in self._retrievers if isinstance(one, GivenRetriever))
-
-    def _check_vectors(self, given: bool, documents: Sequence[Document]) -> None:
-        needed = any(isinstance(one, GivenRetriever) for one in self._retrievers)
-        if needed and not given and documents:
+    def _vectors_for(self, documents: Sequence[Document], given: Any) -> Vectors | None:
+        """The vectors that came beside documents, checked."""
+        needed = self._index.given is not None
+        if needed and given is None and documents:
             raise InvalidVector(
                 "this memory takes its vectors from the caller (encoder 'given'): pass vectors=… to add"
             )
-        if given and not needed:
+        if given is not None and not needed:
             raise InvalidVector("this memory makes its own vectors; vectors=… is for encoder='given'")
+        return None if given is None or not documents else checks.vectors(given, len(documents))
+
+
+def _state(epoch: Epoch) -> tuple[Any, Any, int]:
+    return epoch.choice, epoch.weights, epoch.lessons_to
 
 
 def _rank(ranking: Ranking, number: int) -> int | None:

@@ -87,11 +87,11 @@ class DenseRetriever:
         return self._encoder.documents([self._keys.texts(entry.document)[0] for entry in entries])
 
     def check_dimension(self, vectors: Vectors) -> None:
-        segments = self.store.rows.segments
-        if len(vectors) and segments and segments[0].block.vectors.shape[1] != vectors.shape[1]:
+        held = [segment.block.vectors.shape[1] for segment in self.store.rows.segments if len(segment.block)]
+        if len(vectors) and held and held[0] != vectors.shape[1]:
             raise InvalidVector(
-                f"this memory holds vectors of {segments[0].block.vectors.shape[1]} dimensions; "
-                f"{vectors.shape[1]} were given. All vectors of a memory come from one encoder."
+                f"this memory holds vectors of {held[0]} dimensions; {vectors.shape[1]} were given. "
+                f"All vectors of a memory come from one encoder."
             )
 
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> DenseQuestion:
@@ -109,8 +109,11 @@ class GivenRetriever(DenseRetriever):
 
     _encoder: Given
 
-    def _vectors(self, entries: Sequence[Entry]) -> Vectors:
-        return np.stack([_handed(entry) for entry in entries]) if entries else np.zeros((0, 0), np.float32)
+    def _index(self, entries: Sequence[Entry]) -> None:
+        """A vector, not a text, makes a row."""
+        vectors = np.stack([_handed(entry) for entry in entries])
+        self.check_dimension(vectors)
+        self.store.add(_numbers(entries), _numbers(entries), DenseBlock(vectors))
 
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> DenseQuestion:
         if vector is None:
@@ -119,7 +122,8 @@ class GivenRetriever(DenseRetriever):
         return DenseQuestion(vector)
 
     def remember(self, vectors: Mapping[str, Vectors]) -> None:
-        self._encoder.known.update(vectors)
+        """The query vectors of all lessons; nothing else is known."""
+        self._encoder.known = dict(vectors)
 
 
 class SparseRetriever:

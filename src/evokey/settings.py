@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,7 +77,8 @@ def _stored(one: RetrieverSettings) -> RetrieverSettings:
 
 def resolved(path: Path, said: Mapping[str, Any]) -> tuple[Path, Settings]:
     """The folder a path means, and the settings of the memory there: its own, or those of a new one."""
-    folder, described = _place(path)
+    folder = place(path)
+    described = read(path) if _describes(path) else None
     if described is not None and said:
         raise InvalidSettings(f"{path} already says how the memory is made; leave out {', '.join(said)}")
     file = folder / FILE
@@ -92,26 +95,41 @@ def resolved(path: Path, said: Mapping[str, Any]) -> tuple[Path, Settings]:
 
 
 OTHERWISE = "Open it without settings, or make a new memory in another directory."
-OWN = {"ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm", "writer.lock", "writer.json", "keys", "evokey.tmp"}
+OWN = re.compile(r"ledger\.sqlite(-wal|-shm|-journal)?|writer\.(lock|json)|keys|evokey\.\d+\.tmp")
 """What a memory may hold whose making was interrupted before its settings were kept."""
 
 
-def _place(path: Path) -> tuple[Path, Settings | None]:
-    """The directory of the memory, and the settings if the path is a TOML file that describes one."""
-    if path.suffix != ".toml" or path.is_dir():
-        return path, None
-    if path.name == FILE:
-        return path.parent, None
-    if not path.exists():
-        raise NotAMemory(f"{path} does not exist; give a directory, or write that file first")
-    at = tomllib.loads(path.read_text("utf-8")).get("at", path.stem)
-    return path.parent / at, read(path)
+def place(path: Path) -> Path:
+    """The directory of the memory that a path means: itself, or what a TOML file says."""
+    if not _describes(path):
+        return path.parent if path.name == FILE else path
+    at = _toml_of(path).get("at", path.stem)
+    if not isinstance(at, str):
+        raise InvalidSettings(f"{path}: at must be the name of a directory, not {at!r}")
+    return path.parent / at
+
+
+def _describes(path: Path) -> bool:
+    """Whether a path is a TOML file that describes a memory elsewhere."""
+    return path.suffix == ".toml" and path.name != FILE and not path.is_dir()
+
+
+def _toml_of(path: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise NotAMemory(f"{path} does not exist; give a directory, or write that file first") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidSettings(f"{path} is not valid TOML: {error}") from error
 
 
 def _refuse_foreign(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise NotAMemory(f"{folder} is a file; a memory is a directory")
-    strangers = sorted(path.name for path in folder.iterdir() if path.name not in OWN) if folder.exists() else []
+    for path in (folder, *folder.parents):
+        if path.exists() and not path.is_dir():
+            raise NotAMemory(f"{path} is a file; a memory is a directory")
+    strangers = (
+        sorted(path.name for path in folder.iterdir() if not OWN.fullmatch(path.name)) if folder.exists() else []
+    )
     if strangers:
         raise NotAMemory(
             f"{folder} is no memory: it has no {FILE}, and holds {', '.join(strangers[:3])}. "
@@ -137,7 +155,7 @@ def kept(folder: Path, settings: Settings) -> None:
     """Write the settings of a new memory, all at once; those of an existing one stay as they are."""
     file = folder / FILE
     if not file.exists():
-        making = folder / "evokey.tmp"
+        making = folder / f"evokey.{os.getpid()}.tmp"
         making.write_text(written(settings), "utf-8")
         making.replace(file)
 
@@ -147,7 +165,11 @@ def retrievers(settings: Settings, folder: Path) -> list[Retriever]:
 
 
 def _retriever(one: RetrieverSettings, folder: Path) -> Retriever:
-    encoder = registry.load("encoder", one.encoder)(**one.options)
+    try:
+        encoder = registry.load("encoder", one.encoder)(**one.options)
+    except TypeError as error:
+        given = ", ".join(f"{name} = {value!r}" for name, value in one.options.items())
+        raise InvalidSettings(f"encoder {one.encoder!r} does not take these options: {given} ({error})") from error
     keys = registry.load("keys", one.keys)()
     if one.encoder == "given":
         return GivenRetriever(one.encoder, encoder, keys, folder)
@@ -156,31 +178,44 @@ def _retriever(one: RetrieverSettings, folder: Path) -> Retriever:
 
 
 def read(path: Path) -> Settings:
-    try:
-        found = tomllib.loads(path.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidSettings(f"{path} is not valid TOML: {error}") from error
-    if found.get("format", FORMAT) > FORMAT:
-        raise NewerFormat(
-            f"{path} has format {found['format']}, this evokey reads up to {FORMAT}; "
-            f"upgrade with: pip install -U evokey"
-        )
+    found = _toml_of(path)
     unknown = set(found) - {"format", "policy", "expander", "retriever", "at"}
     if unknown:
         raise InvalidSettings(f"{path} has unknown settings: {', '.join(sorted(unknown))}")
-    default = Settings()
-    tables = tuple(_table(path, table) for table in found.get("retriever", []))
-    given = Settings(
-        tables or default.retrievers, found.get("policy", default.policy), found.get("expander", default.expander)
+    _check_format(path, found.get("format", FORMAT))
+    default, tables = Settings(), found.get("retriever", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise InvalidSettings(f"{path}: a retriever is written as [[retriever]], with double brackets")
+    return checked(
+        Settings(
+            tuple(_table(path, table) for table in tables) or default.retrievers,
+            _text(path, "policy", found.get("policy", default.policy)),
+            _text(path, "expander", found.get("expander", default.expander)),
+        )
     )
-    return checked(given)
+
+
+def _check_format(path: Path, number: Any) -> None:
+    if not isinstance(number, int):
+        raise InvalidSettings(f"{path}: format must be a whole number, not {number!r}")
+    if number > FORMAT:
+        raise NewerFormat(
+            f"{path} has format {number}, this evokey reads up to {FORMAT}; upgrade with: pip install -U evokey"
+        )
+
+
+def _text(path: Path, name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidSettings(f"{path}: {name} must be a string, not {value!r}")
+    return value
 
 
 def _table(path: Path, table: Mapping[str, Any]) -> RetrieverSettings:
     if "encoder" not in table:
         raise InvalidSettings(f"{path} has a [[retriever]] without an encoder")
-    options = {key: value for key, value in table.items() if key not in ("encoder", "keys", "store")}
-    return RetrieverSettings(table["encoder"], table.get("keys", "full"), table.get("store", ""), options)
+    named = {name: _text(path, name, table[name]) for name in ("encoder", "keys", "store") if name in table}
+    options = {key: value for key, value in table.items() if key not in named}
+    return RetrieverSettings(**named, options=options)
 
 
 def written(settings: Settings) -> str:
@@ -193,4 +228,4 @@ def written(settings: Settings) -> str:
 
 def _toml(value: str | float) -> str:
     """A scalar in TOML: JSON's spelling of strings, numbers and booleans is TOML's too."""
-    return json.dumps(value)
+    return json.dumps(value, ensure_ascii=False)

@@ -140,3 +140,78 @@ def test_threads_search_while_one_teaches(opened: Opener, commands: list[evokey.
     for reader in readers:
         reader.join()
     assert wrong == []
+
+
+OPENED = """
+import sys, evokey
+with evokey.open(sys.argv[1], encoder="bm25") as memory:
+    print(len(memory))
+"""
+
+
+def test_several_processes_may_make_the_same_memory_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", OPENED, str(tmp_path / "kb")]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [process.communicate() for process in started] == [("0\n", "")] * 4
+
+
+def test_a_reader_forgets_with_the_writer_even_in_an_older_epoch(tmp_path: Path) -> None:
+    filled(tmp_path / "kb")
+    with evokey.open(tmp_path / "kb", encoder=None) as reader, evokey.open(tmp_path / "kb") as writer:
+        assert reader.search("rescue my afternoon", epoch=1)[0].id == "git-bisect"
+        writer.forget(query="rescue my afternoon")
+        assert ranking(reader, "rescue my afternoon", epoch=1) == ranking(reader, "rescue my afternoon", epoch=0)
+
+
+@pytest.mark.parametrize("damage", ["segment", "manifest", "array"])
+def test_damaged_keys_are_made_again(tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    filled(tmp_path / "kb")
+    with evokey.open(tmp_path / "kb") as memory:
+        before = ranking(memory, "show history")
+    keys = tmp_path / "kb" / "keys" / "wordllama"
+    segment = next(path for path in keys.iterdir() if path.is_dir())
+    if damage == "segment":
+        shutil.rmtree(segment)
+    elif damage == "manifest":
+        (keys / "segments.json").write_text('{"format": 1, "enc')
+    else:
+        (segment / "vectors.npy").write_bytes((segment / "vectors.npy").read_bytes()[:-100])
+    with evokey.open(tmp_path / "kb") as memory:
+        assert ranking(memory, "show history") == before
+    assert "made again from the ledger" in caplog.text
+
+
+def test_an_interrupted_add_leaves_no_double_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with evokey.open(tmp_path / "kb") as memory, evokey.open(tmp_path / "fresh") as fresh:
+        memory.add([{"id": "a", "text": "one apple"}])
+        dense = memory._index.retrievers[1]
+        with monkeypatch.context() as patched:
+            patched.setattr(dense, "index", lambda entries: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                memory.add([{"id": "b", "text": "two apples and a pear"}])
+        memory.add([{"id": "c", "text": "three pears"}])
+        fresh.add([{"id": id, "text": text} for id, text in
+                   [("a", "one apple"), ("b", "two apples and a pear"), ("c", "three pears")]])  # fmt: skip
+        assert ranking(memory, "apple pear") == ranking(fresh, "apple pear")
+
+
+def test_searches_do_not_wait_for_evolve(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = opened()
+    memory.add([evokey.Document(id, text, title) for id, (title, text) in COMMANDS.items()])
+    memory.feedback("rescue my afternoon", relevant=["git-bisect"])
+    entered, leave = threading.Event(), threading.Event()
+    propose = memory._policy.propose
+
+    def slow(*arguments: object) -> object:
+        entered.set()
+        leave.wait(30)
+        return propose(*arguments)
+
+    monkeypatch.setattr(memory._policy, "propose", slow)
+    evolving = threading.Thread(target=memory.evolve)
+    evolving.start()
+    assert entered.wait(30)
+    assert memory.search("show history")[0].id == "git-log"
+    leave.set()
+    evolving.join()
+    assert memory.search("rescue my afternoon")[0].id == "git-bisect"

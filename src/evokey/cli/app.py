@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 import evokey
-from evokey import ingest
+from evokey import checks, ingest
 from evokey.cli import screen
 from evokey.cli.demo import demo
-from evokey.errors import InvalidFilter, InvalidInput, NotAMemory
-from evokey.settings import FILE
+from evokey.errors import InvalidDocument, InvalidFilter, InvalidInput, NotAMemory
+from evokey.settings import FILE, place
 from evokey.types import Document
 
 app = typer.Typer(
@@ -30,7 +32,7 @@ app = typer.Typer(
 At = Annotated[Path, typer.Option("--at", help="Directory of the memory.", envvar="EVOKEY_AT")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value, for machines.")]
 HERE = Path(".evokey")
-BATCH = 256
+BATCH = 2_000
 
 
 app.command()(demo)
@@ -50,7 +52,7 @@ def root(
 
 
 def _existing(at: Path) -> evokey.Memory:
-    if not (at / FILE).exists():
+    if not (place(at) / FILE).exists():
         raise NotAMemory(f"there is no memory at {at}; make one with: evokey init --at {at}")
     return evokey.open(at)
 
@@ -69,8 +71,9 @@ def init(
         if as_json:
             screen.emit({"at": str(at), **stats.to_dict()})
             return
-        screen.say(f"memory at [bold]{at}[/]: {' + '.join(stats.retrievers)}, policy {stats.policy}")
-        screen.say(f"next: evokey add FILES --at {at}")
+        where = escape(str(at))
+        screen.say(f"memory at [bold]{where}[/]: {' + '.join(stats.retrievers)}, policy {stats.policy}")
+        screen.say(f"next: evokey add FILES --at {where}")
 
 
 @app.command()
@@ -81,7 +84,7 @@ def add(
 ) -> None:
     """Add documents, or replace those with the same id. The memory is made if there is none."""
     with screen.reported(as_json):
-        documents = [document for path in paths for document in ingest.read(path)]
+        documents = _read(paths)
         with evokey.open(at) as memory:
             for batch in screen.tracked(_batches(documents), "indexing", as_json, -(-len(documents) // BATCH)):
                 memory.add(batch)
@@ -89,7 +92,22 @@ def add(
         if as_json:
             screen.emit({"added": len(documents), "documents": size})
             return
-        screen.say(f"added [bold]{len(documents)}[/] documents; the memory holds {size}")
+        screen.say(f"added {screen.several(len(documents), 'document')}; the memory holds {size}")
+
+
+def _read(paths: list[Path]) -> list[Document]:
+    """All documents, checked before the first is added; an id that two paths give is an error, not a replacement."""
+    came_from: dict[str, Path] = {}
+    documents = []
+    for path in paths:
+        for document in map(checks.document, ingest.read(path)):
+            if came_from.setdefault(document.id, path) != path:
+                raise InvalidDocument(
+                    f"{path} and {came_from[document.id]} both hold a document {document.id!r}; "
+                    f"add the folder above them instead, so that ids tell them apart"
+                )
+            documents.append(document)
+    return documents
 
 
 def _batches(documents: list[Document]) -> Iterator[list[Document]]:
@@ -158,16 +176,15 @@ def feedback(
 ) -> None:
     """Record which documents were right for a question. Learned from at the next evolve."""
     with screen.reported(as_json), _existing(at) as memory:
-        if (query is None) == (file is None):
-            raise InvalidInput("give a question with --relevant, or --file with many")
-        lessons = [_lesson(query or "", relevant, irrelevant, unit, actor)] if file is None else _lessons(file, actor)
-        numbers = [
-            memory.feedback(**lesson).number for lesson in screen.tracked(lessons, "teaching", as_json, len(lessons))
-        ]
+        if (query is None) == (file is None) or (file and (relevant or irrelevant or unit)):
+            raise InvalidInput("give a question with --relevant or --irrelevant, or --file with many lessons")
+        lessons = _lessons(file, actor) if file else [_lesson(query or "", relevant, irrelevant, unit, actor)]
+        with closing(screen.tracked(lessons, "teaching", as_json, len(lessons))) as tracked:
+            taught = memory.feedback_many(tracked)
         if as_json:
-            screen.emit({"lessons": numbers})
+            screen.emit({"lessons": [lesson.number for lesson in taught]})
             return
-        screen.say(f"recorded {len(numbers)} lesson{'s' * (len(numbers) != 1)}; learn from them with: evokey evolve")
+        screen.say(f"recorded {screen.several(len(taught), 'lesson')}; learn from them with: evokey evolve")
 
 
 def _lesson(
@@ -187,15 +204,20 @@ def _graded(said: str) -> tuple[str, float]:
 
 
 def _lessons(file: Path, actor: str | None) -> list[dict[str, Any]]:
+    """The lessons of a JSONL file, each checked as far as the file alone can tell."""
+    if not file.is_file():
+        raise InvalidInput(f"{file} does not exist; --file takes JSONL with one lesson a line")
     known = {"query", "relevant", "irrelevant", "units", "actor"}
     lessons = []
-    for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1):
+    for where, lesson in ingest.records(file):
+        if "query" not in lesson or set(lesson) - known:
+            raise InvalidInput(f"{where}: a lesson has query and some of {', '.join(sorted(known))}")
         try:
-            lesson = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InvalidInput(f"{file}, line {number} is not valid JSON: {error}") from error
-        if not isinstance(lesson, dict) or "query" not in lesson or set(lesson) - known:
-            raise InvalidInput(f"{file}, line {number}: a lesson has query and some of {', '.join(sorted(known))}")
+            checks.query(lesson["query"])
+            checks.grades(lesson.get("relevant", ()), lesson.get("irrelevant", ()))
+            checks.units(lesson.get("units", ()))
+        except InvalidInput as error:
+            raise InvalidInput(f"{where}: {error}") from error
         lessons.append({"actor": actor, **lesson})
     return lessons
 
@@ -231,13 +253,15 @@ def forget(
 ) -> None:
     """Erase lessons for good, and everything learned from them. In effect at once."""
     with screen.reported(as_json), _existing(at) as memory:
+        if query is actor is document is None:
+            raise InvalidInput("say what to forget: --query, --actor or --document")
         with screen.working("forgetting and refitting", as_json):
             count = memory.forget(query=query, actor=actor, document=document)
             current = memory.stats().epoch
         if as_json:
             screen.emit({"lessons": count, "epoch": current})
             return
-        screen.say(f"forgot {count} lesson{'s' * (count != 1)}; searches now read epoch {current}")
+        screen.say(f"forgot {screen.several(count, 'lesson')}; searches now read epoch {current}")
 
 
 @app.command()

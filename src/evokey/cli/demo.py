@@ -15,6 +15,7 @@ from rich.table import Table
 import evokey
 from evokey.cli import screen
 from evokey.demo import run as demo_
+from evokey.settings import FILE
 from evokey.types import View
 
 
@@ -28,7 +29,8 @@ def demo(
         return screen.tracked(items, what, as_json, total)
 
     with screen.reported(as_json):
-        shutil.rmtree(out / "memory", ignore_errors=True)
+        if (out / "memory" / FILE).exists():  # an earlier run's; whatever else lies there is refused by open
+            shutil.rmtree(out / "memory")
         with screen.working("reading the standard library's documentation", as_json):
             corpus = demo_.documents()
         with evokey.open(out / "memory") as memory:
@@ -39,8 +41,9 @@ def demo(
             screen.emit(outcome.to_dict())
             return
         _show(outcome)
-        screen.say(f"\nfigures: {out / 'results.json'}" + (f"   plot: {out / 'before-after.png'}" if drawn else ""))
-        screen.say(f"look around: evokey search 'your question' --at {out / 'memory'}")
+        at = escape(str(out))
+        screen.say(f"\nfigures: {at}/results.json" + (f"   plot: {at}/before-after.png" if drawn else ""))
+        screen.say(f"look around: evokey search 'your question' --at {at}/memory")
 
 
 def _drawn(outcome: demo_.Outcome, path: Path) -> bool:

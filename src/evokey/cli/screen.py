@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
@@ -29,14 +29,14 @@ def emit(value: Any) -> None:
 
 
 def say(text: str) -> None:
-    console.print(text, highlight=False)
+    console.print(text, highlight=False, soft_wrap=True)
 
 
 def fail(error: EvokeyError, as_json: bool) -> NoReturn:
     if as_json:
         emit({"error": type(error).__name__, "message": str(error)})
     else:
-        errors.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False)
+        errors.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
     raise typer.Exit(WRONG_USE if isinstance(error, InvalidInput | InvalidSettings) else FAILED)
 
 
@@ -59,7 +59,11 @@ def working(what: str, as_json: bool) -> Iterator[None]:
         yield
 
 
-def tracked(items: Iterable[T], what: str, as_json: bool, total: int | None = None) -> Iterator[T]:
+def several(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
+def tracked(items: Iterable[T], what: str, as_json: bool, total: int | None = None) -> Generator[T]:
     """A progress bar on standard error, where somebody is looking."""
     columns = (
         SpinnerColumn(),

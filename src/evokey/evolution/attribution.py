@@ -68,6 +68,8 @@ class Attribution:
         shape = (len(self.documents), len(self.texts))
         matrix = sparse.coo_array((omega[used], (pairs.rows[used], pairs.columns[used])), shape=shape).tocsr()
         mass: Scores = np.asarray(matrix.sum(axis=1), np.float64).ravel()
+        if not len(mass):
+            return sparse.csr_array(shape)
         return sparse.csr_array(sparse.diags_array(1 / (mass + np.median(mass))) @ matrix)
 
     def norms(self, weights: sparse.csr_array, step: float) -> Scores:

@@ -38,10 +38,9 @@ def taught(credits: Sequence[Credit], units: Mapping[str, Sequence[str]]) -> Tau
         latest.setdefault((credit.query, credit.number), {})[credit.actor] = credit.grade
     grades: dict[str, dict[int, float]] = {}
     for query, number in sorted(latest):
-        votes = latest[query, number]
-        mean = sum(votes[actor] for actor in sorted(votes, key=lambda actor: actor or "")) / len(votes)
-        if mean > 0:
-            grades.setdefault(query, {})[number] = mean
+        votes = sorted(grade for grade in latest[query, number].values() if grade)  # 0 takes a verdict back
+        if sum(votes) > 0:
+            grades.setdefault(query, {})[number] = sum(votes) / len(votes)
     return Taught(grades, {query: units[query] for query in grades if query in units})
 
 

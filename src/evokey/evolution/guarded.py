@@ -74,6 +74,8 @@ class Guarded:
             plans = [*(_all(Choice(handicap=handicap), untaught) for handicap in FEW_HANDICAPS), untaught]
             own = judge.taught(plans)
             plan = max(plans, key=lambda plan: round(float(own[plan].mean()), 3))
+            if not own[plan].any():
+                plan = untaught
             return self._proposal(names, plan, untaught, judge, held_out=None)
         choices = [fit.choose() for fit in fits]
         plans = _plans(choices, untaught)
@@ -107,9 +109,9 @@ class Fit:
 
     def choose(self) -> Choice:
         choices = _grid(self.own.has_units)
-        held_out, bystanders = (
-            _joined([trial.outcomes(choices, bystanders=apart) for trial in self.folds]) for apart in (False, True)
-        )
+        folds = [trial.outcomes_and_bystanders(choices) for trial in self.folds]
+        held_out = _joined([asked for asked, _ in folds])
+        bystanders = _joined([others for _, others in folds])
         expected = traffic(held_out, bystanders, NOTHING, strangers=self.strangers, untouched=self.untouched)
         return chosen(expected, self.own.outcomes(choices), NOTHING)
 
@@ -129,7 +131,8 @@ class Jury:
 
     def _judged(self, plans: Sequence[Plan], trials: Sequence[Trial], bystanders: bool) -> dict[Plan, Scores]:
         if len(trials) == 1:
-            outcomes = trials[0].outcomes(list({plan[0][0] for plan in plans}), bystanders=bystanders)
+            choices = list(dict.fromkeys(plan[0][0] for plan in plans))
+            outcomes = trials[0].outcomes_and_bystanders(choices)[1] if bystanders else trials[0].outcomes(choices)
             return {plan: outcomes[plan[0][0]] for plan in plans}
         variants = [list(dict.fromkeys(plan[0][part] for plan in plans)) for part in range(len(trials))]
         ranked = [

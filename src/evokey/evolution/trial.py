@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,7 @@ class Trial:
         self._attribution, self._retriever, self._asked, self._pools = taught, retriever, asked, pools
         self._learned = self._attribution.learned()
         self._weights: dict[tuple[float, float], sparse.csr_array] = {}
+        self._sheet: Sheet | None = None
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -81,13 +83,15 @@ class Trial:
     def has_units(self) -> bool:
         return self._attribution.has_units
 
-    def outcomes(self, choices: Sequence[Choice], *, bystanders: bool = False) -> dict[Choice, Scores]:
-        """nDCG@10 of every asked query (in their order) under every choice.
+    def outcomes(self, choices: Sequence[Choice]) -> dict[Choice, Scores]:
+        """nDCG@10 of every asked query (in their order) under every choice."""
+        return self._outcomes(choices, (False,))[0]
 
-        As bystanders, the queries' own documents have learned nothing: what is left is how far others push in.
-        """
-        sheets = [self._outcomes(sheet, choices, bystanders) for sheet in self._sheets()]
-        return {choice: np.concatenate([np.zeros(0), *(sheet[choice] for sheet in sheets)]) for choice in choices}
+    def outcomes_and_bystanders(self, choices: Sequence[Choice]) -> tuple[dict[Choice, Scores], dict[Choice, Scores]]:
+        """The same, and beside it the outcomes of bystanders: the queries' own documents have learned nothing, and what
+        is left is how far others push in."""
+        asked, bystanders = self._outcomes(choices, (False, True))
+        return asked, bystanders
 
     def rankings(self, choice: Choice, depth: int, *, bystanders: bool = False) -> list[tuple[Ranking, float]]:
         """The taught ranking of every asked query, and how far this retriever trusts it."""
@@ -112,18 +116,25 @@ class Trial:
         return Ranking(numbers[order], merged[order])
 
     def _sheets(self) -> Iterator[Sheet]:
-        attribution, queries = self._attribution, self._asked.queries
-        wide = max(len(attribution.documents), len(attribution.pairs.rows), 1)
-        size = max(1, CELLS // wide)
+        """Sheets of a bounded size; a single one is kept, as it is asked for again and again."""
+        attribution, queries = self._attribution, self.asked
+        size = max(1, CELLS // max(len(attribution.documents), len(attribution.pairs.rows), 1))
+        if self._sheet is None and 0 < len(queries) <= size:
+            self._sheet = self._sheet_of(queries)
+        if self._sheet is not None:
+            yield self._sheet
+            return
         for start in range(0, len(queries), size):
-            asked = queries[start : start + size]
-            questions = [self._retriever.question(query, self._learned) for query in asked]
-            if not len(attribution.documents):
-                empty = np.zeros((len(asked), 0), np.float32)
-                yield Sheet(asked, questions, empty, empty, -np.inf)
-                continue
-            base, block = attribution.base, attribution.block
-            yield Sheet(asked, questions, base.table(questions), block.table(questions), base.floor)
+            yield self._sheet_of(queries[start : start + size])
+
+    def _sheet_of(self, asked: Sequence[str]) -> Sheet:
+        attribution = self._attribution
+        questions = [self._retriever.question(query, self._learned) for query in asked]
+        if not len(attribution.documents):
+            empty = np.zeros((len(asked), 0), np.float32)
+            return Sheet(asked, questions, empty, empty, -np.inf)
+        base, block = attribution.base, attribution.block
+        return Sheet(asked, questions, base.table(questions), block.table(questions), base.floor)
 
     def _weights_of(self, choice: Choice) -> sparse.csr_array:
         key = (choice.spread, choice.units)
@@ -143,24 +154,27 @@ class Trial:
             return scores
         return np.maximum(scores, sheet.recalled(self._weights_of(choice), choice.handicap))
 
-    def _outcomes(self, sheet: Sheet, choices: Sequence[Choice], bystanders: bool) -> dict[Choice, Scores]:
-        ideals = np.array([ideal(self._asked.grades[query]) for query in sheet.asked])
-        others, other_gains = self._untouched(sheet.asked)
-        if not sheet.base.shape[1]:
-            flat = ndcg_table(others, other_gains, ideals)
-            return dict.fromkeys(choices, flat)
-        tables = self._pruned(sheet, choices, others)
-        own_gains = np.take_along_axis(self._gains(sheet.asked), tables.columns, 1)
-        gains = np.concatenate([own_gains, other_gains], axis=1)
-        unmoved = np.take_along_axis(sheet.base, tables.columns, 1)
-        found = {}
-        for choice in choices:
-            scores = tables.scores(choice)
-            if bystanders:
-                scores = np.where(own_gains > 0, unmoved, scores)
-            scores = np.where(scores > sheet.floor, scores, -np.inf)
-            found[choice] = ndcg_table(np.concatenate([scores, others], axis=1), gains, ideals)
-        return found
+    def _outcomes(self, choices: Sequence[Choice], as_bystanders: Sequence[bool]) -> list[dict[Choice, Scores]]:
+        found: list[dict[Choice, list[Scores]]] = [{choice: [np.zeros(0)] for choice in choices} for _ in as_bystanders]
+        for sheet in self._sheets():
+            ideals = np.array([ideal(self._asked.grades[query]) for query in sheet.asked])
+            others, other_gains = self._untouched(sheet.asked)
+            if not sheet.base.shape[1]:
+                flat = ndcg_table(others, other_gains, ideals)
+                for outcomes, choice in product(found, choices):
+                    outcomes[choice].append(flat)
+                continue
+            tables = self._pruned(sheet, choices, others)
+            own_gains = np.take_along_axis(self._gains(sheet.asked), tables.columns, 1)
+            gains = np.concatenate([own_gains, other_gains], axis=1)
+            unmoved = np.take_along_axis(sheet.base, tables.columns, 1)
+            for choice in choices:
+                moved = tables.scores(choice)
+                for outcomes, bystanders in zip(found, as_bystanders, strict=True):
+                    scores = np.where(own_gains > 0, unmoved, moved) if bystanders else moved
+                    scores = np.where(scores > sheet.floor, scores, -np.inf)
+                    outcomes[choice].append(ndcg_table(np.concatenate([scores, others], axis=1), gains, ideals))
+        return [{choice: np.concatenate(parts) for choice, parts in outcomes.items()} for outcomes in found]
 
     def _untouched(self, asked: Sequence[str]) -> tuple[Table, Table]:
         """The ten best untouched documents of each pool: their scores and gains. No choice changes them."""
@@ -177,6 +191,8 @@ class Trial:
         """Grades of the touched documents."""
         documents = self._attribution.documents
         gains = np.zeros((len(asked), len(documents)), np.float32)
+        if not len(documents):
+            return gains
         for row, query in enumerate(asked):
             grades = self._asked.grades[query]
             numbers = np.array(list(grades), np.int64)

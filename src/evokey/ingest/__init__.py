@@ -1,5 +1,5 @@
 """Files → documents: JSONL, plain text, Markdown, folders of these, and folders in BEIR layout."""
 
-from evokey.ingest.files import read
+from evokey.ingest.files import read, records
 
-__all__ = ["read"]
+__all__ = ["read", "records"]

@@ -15,7 +15,8 @@ JSONL = {".jsonl", ".ndjson"}
 MARKDOWN = {".md", ".markdown"}
 TEXT = {".txt", ".text"}
 KNOWN = JSONL | MARKDOWN | TEXT
-HEADING = re.compile(r"^#\s+(.+?)\s*#*\s*$", re.MULTILINE)
+HEADING = re.compile(r"^#[ \t]+(\S.*?)[ \t]*#*[ \t\r]*$", re.MULTILINE)
+FENCED = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
 def read(path: Path) -> Iterator[Document]:
@@ -51,40 +52,55 @@ def _file(path: Path, id: str) -> Iterator[Document]:
     if ending in JSONL:
         yield from _jsonl(path)
         return
-    text = _decoded(path, path.read_bytes())
-    heading = HEADING.search(text) if ending in MARKDOWN else None
+    text = decoded(str(path), path.read_bytes())
+    heading = HEADING.search(FENCED.sub("", text)) if ending in MARKDOWN else None
     yield Document(id, text, heading.group(1) if heading else path.stem, {"path": id})
 
 
 def _jsonl(path: Path) -> Iterator[Document]:
+    for where, found in records(path):
+        yield _document(where, found)
+
+
+def records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The JSON objects of a JSONL file, each with its place for error messages."""
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
-            if line.strip():
-                yield _record(f"{path}, line {number}", _decoded(path, line))
+            where = f"{path}, line {number}"
+            text = decoded(where, line)
+            if text.strip():
+                yield where, _object(where, text)
 
 
-def _record(where: str, line: str) -> Document:
-    """A JSON object with id (or _id) and text; fields that are not evokey's own become metadata."""
+def _object(where: str, line: str) -> Mapping[str, Any]:
     try:
         found = json.loads(line)
     except json.JSONDecodeError as error:
         raise InvalidDocument(f"{where} is not valid JSON: {error}") from error
     if not isinstance(found, Mapping):
         raise InvalidDocument(f"{where} is not a JSON object")
-    id = found.get("id", found.get("_id"))
+    return found
+
+
+def _document(where: str, found: Mapping[str, Any]) -> Document:
+    """id (or _id) and text; fields that are not evokey's own become metadata."""
+    id = found.get("_id") if found.get("id") is None else found["id"]
     if id is None or "text" not in found:
         raise InvalidDocument(f"{where} needs the fields id (or _id) and text; it has {', '.join(found) or 'none'}")
-    metadata: dict[str, Any] = {
-        key: value for key, value in found.items() if key not in ("id", "_id", "text", "title", "metadata")
-    }
-    return Document(str(id), found["text"], found.get("title") or "", metadata | dict(found.get("metadata") or {}))
+    title, metadata = found.get("title") or "", found.get("metadata") or {}
+    if not isinstance(found["text"], str) or not isinstance(title, str):
+        raise InvalidDocument(f"{where}: text and title must be strings")
+    if not isinstance(metadata, Mapping):
+        raise InvalidDocument(f"{where}: metadata must be an object, not {metadata!r}")
+    own = {key: value for key, value in found.items() if key not in ("id", "_id", "text", "title", "metadata")}
+    return Document(str(id), found["text"], title, own | dict(metadata))
 
 
-def _decoded(path: Path, data: bytes) -> str:
+def decoded(where: str, data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidDocument(
-            f"{path} is not UTF-8 (byte {error.start} of a line or file: {data[error.start : error.start + 1]!r}); "
+            f"{where} is not UTF-8 (byte {error.start} is {data[error.start : error.start + 1]!r}); "
             f"convert it, for example with iconv"
         ) from error

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from evokey.errors import InvalidFilter, UnknownDocument
+from evokey.errors import UnknownDocument
 from evokey.ledger.sqlite import Database
 from evokey.types import Document, Numbers, Vectors
 
@@ -123,12 +123,6 @@ class Documents:
         return self.live() if kept is None else kept
 
     def _having(self, field: str, values: list[Any]) -> Numbers:
-        for value in values:
-            if not isinstance(value, str | int | float):
-                raise InvalidFilter(
-                    f"where[{field!r}] is compared with {value!r}; give a string, a number or true/false, "
-                    f"or a list of these for 'one of'"
-                )
         marks = ",".join("?" * len(values))
         rows = self._db.all(
             f"SELECT DISTINCT number FROM facts WHERE field = ? AND value IN ({marks})", (field, *values)

@@ -22,8 +22,22 @@ class Epochs:
         return int(self._db.one("SELECT coalesce(max(number), 0) FROM epochs")[0])
 
     def get(self, number: int) -> Epoch:
+        if number == 0:
+            return UNTAUGHT
         row = self._db.one(f"SELECT {COLUMNS} FROM epochs WHERE number = ?", (number,))
-        return _epoch(row) if row else UNTAUGHT
+        if row is None:
+            raise LookupError(f"the ledger has no epoch {number}")
+        return _epoch(row)
+
+    @property
+    def asked(self) -> int:
+        """Up to which lesson evolve was last asked to learn, whether or not it published anything."""
+        row = self._db.one("SELECT lessons_to FROM asked")
+        return int(row[0]) if row else 0
+
+    def ask(self, lessons_to: int) -> None:
+        with self._db.write() as connection:
+            connection.execute("INSERT OR REPLACE INTO asked VALUES (1, ?)", (lessons_to,))
 
     def append(
         self,

@@ -89,8 +89,8 @@ class Lessons:
         return {query: sorted(units) for query, units in found.items()}
 
     def vectors(self) -> dict[str, Vectors]:
-        """Query vectors that callers handed in."""
-        rows = self._db.all("SELECT query, vector FROM lessons WHERE vector IS NOT NULL ORDER BY number")
+        """Query vectors that callers handed in; of several for one query the smallest, whatever came first."""
+        rows = self._db.all("SELECT query, min(vector) FROM lessons WHERE vector IS NOT NULL GROUP BY query")
         return {query: np.frombuffer(blob, np.float32) for query, blob in rows}
 
     def count_after(self, number: int) -> int:
@@ -112,6 +112,8 @@ class Lessons:
         matching = "SELECT number FROM lessons" + (" WHERE " + " AND ".join(given) if given else "")
         values = list(given.values())
         with self._db.write() as connection:
+            handed = f"SELECT query FROM lessons WHERE vector IS NOT NULL AND number IN ({matching})"
+            connection.execute(f"DELETE FROM pools WHERE query IN ({handed})", values)
             if document is None:
                 touched = [row[0] for row in connection.execute(matching, values)]
                 connection.executemany("DELETE FROM lessons WHERE number = ?", [(number,) for number in touched])

@@ -31,14 +31,19 @@ def migrations() -> list[tuple[str, str]]:
 
 
 class Database:
+    """Two connections: reads never wait for a transaction of ours, and see only what was committed. Inside a
+    transaction, its own thread reads what it has written."""
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._mutex = threading.RLock()
         self._lock = FileLock(folder / LOCK, timeout=0, thread_local=False)
-        self._depth = 0
-        self._connection = sqlite3.connect(folder / FILE, isolation_level=None, check_same_thread=False)
+        self._reading, self._writing = threading.RLock(), threading.RLock()
+        self._writer_thread: int | None = None
+        self._writer = self._connected()
+        self._reader = self._writer
         try:
             self._prepare()
+            self._reader = self._connected()
         except sqlite3.DatabaseError as error:
             self.close()
             if isinstance(error, sqlite3.OperationalError):
@@ -48,9 +53,13 @@ class Database:
             self.close()
             raise
 
+    def _connected(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._folder / FILE, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA busy_timeout = 10000")
+        return connection
+
     def _prepare(self) -> None:
-        run = self._connection.execute
-        run("PRAGMA busy_timeout = 10000")
+        run = self._writer.execute
         if run("PRAGMA journal_mode").fetchone()[0] != "wal":
             run("PRAGMA journal_mode = WAL")
         run("PRAGMA synchronous = FULL")
@@ -76,20 +85,21 @@ class Database:
 
     def _migrate(self) -> None:
         # Another process may be opening the same new memory: wait for it, then look again.
-        with self._lock.acquire(timeout=30), self.write():
-            self._connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY)")
+        with self._lock.acquire(timeout=30), self.write() as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY)")
             for name, sql in self._pending():
                 for statement in _statements(sql):
-                    self._connection.execute(statement)
-                self._connection.execute("INSERT INTO migrations VALUES (?)", (name,))
-        self.release()
+                    connection.execute(statement)
+                connection.execute("INSERT INTO migrations VALUES (?)", (name,))
+        self._release()
 
     def close(self) -> None:
-        with self._mutex:
-            self._connection.close()
-            self.release()
+        with self._writing, self._reading:
+            self._reader.close()
+            self._writer.close()
+            self._release()
 
-    def release(self) -> None:
+    def _release(self) -> None:
         if self._lock.is_locked:
             (self._folder / HOLDER).unlink(missing_ok=True)
             self._lock.release(force=True)
@@ -101,56 +111,66 @@ class Database:
 
     @property
     def version(self) -> int:
-        """Changes when another connection has committed."""
-        return int(self.one("PRAGMA data_version")[0])
+        """Changes when anybody, here or elsewhere, has committed."""
+        with self._reading:
+            return int(self._reader.execute("PRAGMA data_version").fetchone()[0])
 
     def one(self, sql: str, values: Any = ()) -> Any:
-        with self._mutex:
-            return self._connection.execute(sql, values).fetchone()
+        with self._for_reading() as connection:
+            return connection.execute(sql, values).fetchone()
 
     def all(self, sql: str, values: Any = ()) -> list[Any]:
-        with self._mutex:
-            return self._connection.execute(sql, values).fetchall()
+        with self._for_reading() as connection:
+            return connection.execute(sql, values).fetchall()
 
     @contextmanager
     def read(self) -> Iterator[None]:
         """Several reads of one state."""
-        with self._mutex:
-            if self._connection.in_transaction:
+        with self._for_reading() as connection:
+            if connection.in_transaction:
                 yield
                 return
-            self._connection.execute("BEGIN")
+            connection.execute("BEGIN")
             try:
                 yield
             finally:
-                self._connection.execute("COMMIT")
+                connection.execute("COMMIT")
+
+    @contextmanager
+    def _for_reading(self) -> Iterator[sqlite3.Connection]:
+        if self._writer_thread == threading.get_ident():
+            yield self._writer
+            return
+        with self._reading:
+            yield self._reader
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """All or nothing. Nested calls join the outer one."""
-        with self._mutex:
-            if self._depth:
-                yield self._connection
+        with self._writing:
+            if self._writer_thread is not None:
+                yield self._writer
                 return
-            self._take_lock()
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._depth += 1
+            self.take_lock()
+            self._writer.execute("BEGIN IMMEDIATE")
+            self._writer_thread = threading.get_ident()
             try:
-                yield self._connection
-                self._connection.execute("COMMIT")
+                yield self._writer
+                self._writer.execute("COMMIT")
             except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
                 raise
             finally:
-                self._depth -= 1
+                self._writer_thread = None
 
     def scrub(self) -> None:
         """After a forget: leave no copy of the erased pages in the write-ahead log."""
-        with self._mutex:
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        with self._writing:
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-    def _take_lock(self) -> None:
+    def take_lock(self) -> None:
+        """Become the one process that writes, until close."""
         if self._lock.is_locked:
             return
         try:

@@ -7,6 +7,7 @@ happen to be laid out: candidates are found fast, then scored one row at a time.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,8 @@ from evokey.types import Numbers, Ranking, Scores
 
 Question = TypeVar("Question")
 NO_NUMBERS: Numbers = np.zeros(0, np.int64)
+STRIDE = 64
+log = logging.getLogger("evokey")
 
 
 class Block(ABC, Generic[Question]):
@@ -90,6 +93,8 @@ class Rows(Generic[B]):
     owners: Numbers = field(init=False)
     row_of: Numbers = field(init=False)
     """By document number: its row counted over all segments, or −1."""
+    covered: NDArray[np.bool_] = field(init=False)
+    """By document number: whether a segment answers for it."""
     dead_rows: Numbers = field(init=False)
     starts: Numbers = field(init=False)
 
@@ -102,6 +107,10 @@ class Rows(Generic[B]):
         gone = gone[gone < len(row_of)]
         dead_rows = row_of[gone]
         row_of[gone] = -1
+        numbers = _covered(self.segments)
+        covered = np.zeros(int(numbers.max(initial=-1)) + 1, bool)
+        covered[numbers] = True
+        object.__setattr__(self, "covered", covered)
         object.__setattr__(self, "owners", owners)
         object.__setattr__(self, "row_of", row_of)
         object.__setattr__(self, "dead_rows", dead_rows[dead_rows >= 0])
@@ -114,6 +123,11 @@ class Rows(Generic[B]):
         """Rows of these documents, −1 where there is none."""
         known = (numbers >= 0) & (numbers < len(self.row_of))
         return np.where(known, self.row_of[np.where(known, numbers, 0)] if len(self.row_of) else -1, -1)
+
+    def uncovered(self, numbers: Numbers) -> Numbers:
+        """Those of the documents that no segment answers for."""
+        known = numbers < len(self.covered)
+        return numbers[~known | ~self.covered[np.where(known, numbers, 0)]] if len(self.covered) else numbers
 
     def by_segment(self, rows: Numbers) -> Iterable[tuple[Segment[B], Numbers, Numbers]]:
         """Split rows by segment: (segment, positions in `rows`, rows within the segment)."""
@@ -152,14 +166,17 @@ class Scan(Generic[Question]):
         return self._ranked(self._candidates(scores, k), k)
 
     def _candidates(self, scores: NDArray[Any], k: int) -> Numbers:
+        """Rows that may be among the k best: all that reach the k-th best score, less the tolerance."""
         if not len(scores):
             return NO_NUMBERS
         block = self._rows.segments[0].block
-        cut: float = -np.inf
-        if k < len(scores):
-            cut = float(np.partition(scores, len(scores) - k)[len(scores) - k]) - block.tolerance
-        floor = block.floor
-        return np.flatnonzero((scores >= cut) & (scores > floor))
+        rows = np.arange(len(scores)) if len(scores) <= k * STRIDE else _promising(scores, k, block.tolerance)
+        found = scores[rows]
+        if k < len(found):
+            cut = np.partition(found, len(found) - k)[len(found) - k] - block.tolerance
+            rows, found = rows[found >= cut], found[found >= cut]
+        kept: Numbers = rows[found > block.floor]
+        return kept
 
     def _ranked(self, rows: Numbers, k: int) -> Ranking:
         owners, scores = self._rows.owners[rows], self._exact(rows)
@@ -187,8 +204,20 @@ class EmbeddedStore(Generic[B]):
         self.rows: Rows[B] = Rows((), frozenset())
         self._loaded: tuple[str, list[str]] | None = None
 
-    def load(self, live: Numbers) -> bool:
-        """Take up what is on disk, if it changed; documents that are no longer live are dead."""
+    def load(self, live: Numbers, newest: int) -> bool:
+        """Take up what is on disk, if it changed. Documents up to the newest known one that do not live are dead;
+        what another process has written since is none of ours to judge yet."""
+        for _ in range(2):
+            try:
+                return self._load(live, newest)
+            except (OSError, ValueError, KeyError) as error:
+                # Either swept away by the writer since we read the manifest, or damaged.
+                broken = error
+        log.warning("keys in %s cannot be read (%s): they are made again from the ledger", self._folder, broken)
+        self.rows, self._loaded = Rows((), frozenset()), None
+        return True
+
+    def _load(self, live: Numbers, newest: int) -> bool:
         manifest = read_manifest(self._folder) if self._folder else None
         if manifest is None or manifest == self._loaded:
             return False
@@ -201,13 +230,9 @@ class EmbeddedStore(Generic[B]):
         assert self._folder is not None
         segments = tuple(self._read(self._folder, name) for name in names)
         covered = _covered(segments)
-        self.rows = Rows(segments, frozenset(np.setdiff1d(covered, live).tolist()))
+        self.rows = Rows(segments, frozenset(np.setdiff1d(covered[covered <= newest], live).tolist()))
         self._loaded = manifest
         return True
-
-    def missing(self, live: Numbers) -> Numbers:
-        """Live documents that no segment answers for."""
-        return np.setdiff1d(live, _covered(self.rows.segments))
 
     def add(self, covered: Numbers, owners: Numbers, block: B) -> None:
         if not len(covered):
@@ -266,6 +291,15 @@ class EmbeddedStore(Generic[B]):
         block: B = self.block.join([segment.block.take(rows) for segment, rows in zip(segments, alive, strict=True)])
         owners = np.concatenate([segment.owners[rows] for segment, rows in zip(segments, alive, strict=True)])
         return Segment(block, owners, np.setdiff1d(_covered(segments), dead))
+
+
+def _promising(scores: NDArray[Any], k: int, tolerance: float) -> Numbers:
+    """Rows that reach the k-th best of the maxima of strides: a lower bound of the k-th best score, found fast."""
+    whole = len(scores) // STRIDE * STRIDE
+    maxima = scores[:whole].reshape(-1, STRIDE).max(axis=1)
+    bound = np.partition(maxima, len(maxima) - k)[len(maxima) - k] if k < len(maxima) else maxima.min()
+    found: Numbers = np.flatnonzero(scores >= bound - tolerance)
+    return found
 
 
 def _covered(segments: Iterable[Segment[Any]]) -> Numbers:

@@ -46,7 +46,8 @@ class DenseBlock(Block[DenseQuestion]):
 
     @classmethod
     def join(cls, blocks: Sequence[Self]) -> Self:
-        return cls(np.concatenate([block.vectors for block in blocks]))
+        full = [block.vectors for block in blocks if len(block)]
+        return cls(np.concatenate(full)) if full else blocks[0]
 
     @classmethod
     def empty(cls) -> Self:
@@ -65,5 +66,6 @@ class FlatStore(EmbeddedStore[DenseBlock]):
 
     def scan(self, question: DenseQuestion) -> Scan[DenseQuestion]:
         rows = self.rows
-        scores = np.concatenate([np.zeros(0, np.float32), *(part.block.scores(question) for part in rows.segments)])
+        parts = [segment.block.scores(question) for segment in rows.segments if len(segment.block)]
+        scores = np.concatenate([np.zeros(0, np.float32), *parts])
         return Scan(rows, question, scores)

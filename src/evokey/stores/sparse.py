@@ -7,7 +7,6 @@ same order whatever the history of the index.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,10 +79,6 @@ class SparseBlock(Block[SparseQuestion]):
         at = self.place.get(term)
         return 0 if at is None else int(self.inverted["starts"][at + 1] - self.inverted["starts"][at])
 
-    def terms_of(self, row: int) -> list[str]:
-        start, end = self.counts.indptr[row], self.counts.indptr[row + 1]
-        return [self.terms[column] for column in self.counts.indices[start:end]]
-
     def scores(self, question: SparseQuestion) -> Scores:
         scores = np.zeros(len(self))
         starts, rows, counts = (self.inverted[key] for key in ("starts", "rows", "counts"))
@@ -109,9 +104,10 @@ class SparseBlock(Block[SparseQuestion]):
         return table
 
     def _pivots_at(self, question: SparseQuestion) -> Scores | None:
-        if self._pivots is None or self._pivots[0] != question.average:
-            self._pivots = (question.average, question.encoder.pivots(self.lengths, question.average))
-        return self._pivots[1]
+        kept = self._pivots
+        if kept is None or kept[0] != question.average:
+            kept = self._pivots = (question.average, question.encoder.pivots(self.lengths, question.average))
+        return kept[1]
 
     def take(self, rows: Numbers) -> Self:
         taken = self.counts[rows]
@@ -162,10 +158,10 @@ class SparseStore(EmbeddedStore[SparseBlock]):
     @property
     def collection(self) -> Collection:
         """The living documents, counted once for each state of the store."""
-        rows = self.rows
-        if self._counted is None or self._counted[0] is not rows:
-            self._counted = (rows, Collection(rows))
-        return self._counted[1]
+        rows, counted = self.rows, self._counted
+        if counted is None or counted[0] is not rows:
+            counted = self._counted = (rows, Collection(rows))
+        return counted[1]
 
     def question(self, bag: Bag, learned: Mapping[str, int]) -> SparseQuestion:
         """Weigh a query's terms; `learned` gives the frequency of words that only teaching has brought."""
@@ -200,17 +196,22 @@ class Collection:
 
     def __init__(self, rows: Rows[SparseBlock]) -> None:
         self._blocks = [segment.block for segment in rows.segments]
-        self._dead: Counter[str] = Counter()
+        self._dead: dict[int, NDArray[np.int64]] = {}
+        """By block: for each term, how many of the rows that hold it are dead."""
         length = sum(float(block.lengths.sum()) for block in self._blocks)
         for segment, _, inside in rows.by_segment(rows.dead_rows):
-            length -= float(segment.block.lengths[inside].sum())
-            for row in inside:
-                self._dead.update(segment.block.terms_of(int(row)))
+            block = segment.block
+            length -= float(block.lengths[inside].sum())
+            self._dead[id(block)] = np.bincount(block.counts[inside].indices, minlength=len(block.terms))
         self.documents = len(rows)
         self.average = length / max(self.documents, 1)
 
     def frequency(self, term: str) -> int:
-        return sum(block.frequency(term) for block in self._blocks) - self._dead[term]
+        return sum(self._living(block, term) for block in self._blocks)
+
+    def _living(self, block: SparseBlock, term: str) -> int:
+        dead = self._dead.get(id(block))
+        return block.frequency(term) - (int(dead[block.place[term]]) if dead is not None and term in block.place else 0)
 
 
 def _renamed(block: SparseBlock, names: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32]]:

@@ -53,6 +53,9 @@ CREATE TABLE epochs (
   redacted INTEGER NOT NULL DEFAULT 0
 );
 
+-- How far evolve was last asked to learn, published or not: forget refits up to there.
+CREATE TABLE asked (only INTEGER PRIMARY KEY CHECK (only = 1), lessons_to INTEGER NOT NULL);
+
 -- Derived, and kept here only so that forgetting erases it in the same stroke: the untaught top documents of taught queries.
 CREATE TABLE pools (
   retriever TEXT NOT NULL,

@@ -1,0 +1,38 @@
+"""Make everything under benchmarks/results again, then the tables of README and docs.
+
+python benchmarks/run.py [DATA_DIR]
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+HALF = (
+    "scifact nfcorpus cranfield pubmedqa_l climate_fever_evidence bright_theoremqa_theorems locomo10 clinc150".split()
+)
+WRONG = "scifact nfcorpus cranfield climate_fever_evidence pubmedqa_l locomo10".split()
+
+
+def script(name: str, *arguments: object) -> None:
+    subprocess.run([sys.executable, HERE / name, *map(str, arguments)], check=True)
+
+
+def main() -> None:
+    data = Path(sys.argv[1] if len(sys.argv) > 1 else HERE.parents[1] / "shared" / "data")
+    subprocess.run([Path(sys.executable).parent / "evokey", "demo", "--out", "demo-output"], check=True)
+    RESULTS.mkdir(exist_ok=True)
+    shutil.copy("demo-output/results.json", RESULTS / "demo.json")
+    shutil.copy("demo-output/before-after.png", RESULTS / "demo.png")
+    script("evolve_cost.py", "--out", RESULTS / "evolve-cost.json")
+    script("holdout.py", *(data / name for name in HALF), "--out", RESULTS / "holdout.json")
+    script("holdout.py", *(data / name for name in WRONG), "--wrong", 0.3, "--out", RESULTS / "holdout-wrong.json")
+    script("tables.py")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Write the tables of README and docs from the result files, between their markers.
+
+    python benchmarks/tables.py [--check]
+
+--check changes nothing and fails if a table is not what its result file says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [list(head), ["---"] + ["---:"] * (len(list(head)) - 1), *map(list, rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def loaded(name: str) -> list[dict] | dict:
+    return json.loads((RESULTS / name).read_text("utf-8"))
+
+
+def demo() -> str:
+    found = loaded("demo.json")
+    rows = [
+        [f"{row['group']} ({row['questions']})", f"{row['before']:.3f}", f"**{row['after']:.3f}**",
+         f"{row['first_before']:.0%}", f"**{row['first_after']:.0%}**"]
+        for row in found["rows"]
+    ]  # fmt: skip
+    return table(["questions", "nDCG@10 untaught", "taught", "first hit right, untaught", "taught"], rows)
+
+
+def holdout(name: str = "holdout.json") -> str:
+    rows = []
+    for one in loaded(name):
+        (before, after), (own_before, own_after) = one["held_out"], one["taught"]
+        low = min(one["p"])
+        rows.append(
+            [one["dataset"], one["encoder"], f"{before:.3f}", f"**{after:.3f}**", f"{after / before - 1:+.1%}",
+             f"{own_before:.2f} → {own_after:.2f}", f"{low:.3f}", f"{one['evolve_seconds']:.1f} s"]
+        )  # fmt: skip
+    head = ["set", "retriever", "untaught", "taught", "change", "taught queries", "smallest p", "evolve"]
+    return table(head, rows)
+
+
+def wrong() -> str:
+    return holdout("holdout-wrong.json")
+
+
+def cost() -> str:
+    rows = [
+        [one["encoder"], f"{one['documents']:,}", f"{one['evolve_seconds']:.2f} s", f"{one['ratio']:.2f}",
+         f"{one['add_per_second']:,.0f}", f"{one['feedback_per_second']:,.0f}"]
+        for one in loaded("evolve-cost.json")
+    ]  # fmt: skip
+    return table(["retriever", "documents", "evolve", "ratio", "add / s", "feedback / s"], rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {"demo": demo, "holdout": holdout, "wrong": wrong, "cost": cost}
+
+
+def filled(text: str) -> str:
+    def fill(match: re.Match[str]) -> str:
+        return f"<!-- {match[1]} -->\n{TABLES[match[1]]()}\n<!-- end -->"
+
+    return re.sub(r"<!-- (\w+) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true")
+    stale = []
+    check = parser.parse_args().check
+    for page in PAGES:
+        before = page.read_text("utf-8")
+        after = filled(before)
+        if before != after:
+            stale.append(page.name)
+            if not check:
+                page.write_text(after, "utf-8")
+    print(f"{'stale' if check else 'written'}: {', '.join(stale) or 'none'}")
+    sys.exit(bool(check and stale))
+
+
+if __name__ == "__main__":
+    main()

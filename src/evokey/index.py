@@ -1,0 +1,141 @@
+"""The searchable state of a memory: retrievers that follow the ledger, and the overlays of its epochs.
+
+Another process, or another thread, may have written: `catch_up` notices and brings everything up to what the ledger
+says now. A search reads one epoch: the base keys, and beside them the overlay of what that epoch has learned.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evokey import fusion
+from evokey.evolution.attribution import attribute
+from evokey.evolution.evidence import Taught, taught
+from evokey.ledger.documents import Documents, Position
+from evokey.ledger.epochs import Epochs
+from evokey.ledger.lessons import Lessons
+from evokey.ledger.sqlite import Database
+from evokey.overlay import UNTAUGHT, Overlay
+from evokey.retriever import GivenRetriever, Retriever, search
+from evokey.types import Epoch, Numbers, Ranking, Vectors
+
+EPOCHS_KEPT = 4
+"""Overlays of so many epochs stay composed."""
+BATCH = 2_000
+"""Documents read from the ledger at a time."""
+NEVER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Overlays:
+    """What one epoch has learned, for every retriever."""
+
+    of: Mapping[str, Overlay]
+    weights: Mapping[str, float]
+
+
+class Index:
+    def __init__(self, database: Database, retrievers: Sequence[Retriever]) -> None:
+        self._database, self.retrievers = database, retrievers
+        self._documents, self._lessons, self._epochs = Documents(database), Lessons(database), Epochs(database)
+        self.untaught_weights = fusion.untaught_weights({one.name: one.kind for one in retrievers})
+        self.given = next((one for one in retrievers if isinstance(one, GivenRetriever)), None)
+        self._mutex = threading.RLock()
+        self._version = NEVER
+        self._composed: dict[int, Overlays] = {}
+        self.position, self.epoch = Position(), 0
+        self.live: Numbers = np.zeros(0, np.int64)
+        self.catch_up()
+
+    # ---- answering
+
+    def ranked(
+        self, query: str, k: int, overlays: Overlays, among: Numbers | None = None, vector: Vectors | None = None
+    ) -> Ranking:
+        questions = [one.question(query, overlays.of[one.name].learned, vector) for one in self.retrievers]
+        depth = k if len(self.retrievers) == 1 else max(k, fusion.DEPTH)
+        rankings = [
+            search(one, question, depth, overlays.of[one.name], among)
+            for one, question in zip(self.retrievers, questions, strict=True)
+        ]
+        if len(rankings) == 1:
+            return rankings[0]
+        weights = [overlays.weights[one.name] for one in self.retrievers]
+        return fusion.fused(rankings, [question.trust for question in questions], weights, k)
+
+    def overlays(self, number: int) -> Overlays:
+        """What an epoch has learned, composed from the ledger."""
+        with self._mutex:
+            if number not in self._composed:
+                while len(self._composed) >= EPOCHS_KEPT:
+                    self._composed.pop(next(iter(self._composed)))
+                self._composed[number] = self._compose(self._epochs.get(number))
+            return self._composed[number]
+
+    def taught(self, up_to: int) -> Taught:
+        return taught(self._lessons.credits(up_to), self._lessons.units(up_to))
+
+    def _compose(self, epoch: Epoch) -> Overlays:
+        overlays = {one.name: UNTAUGHT for one in self.retrievers}
+        if not epoch.choice:
+            return Overlays(overlays, self.untaught_weights)
+        lessons = self.taught(epoch.lessons_to)
+        for one in self.retrievers:
+            if not epoch.choice[one.name].nothing and lessons.queries:
+                overlays[one.name] = attribute(one, lessons).overlay(epoch.choice[one.name])
+        return Overlays(overlays, epoch.weights)
+
+    # ---- following the ledger
+
+    def catch_up(self, *, wait: bool = True) -> None:
+        """Bring everything up to what the ledger says now. Without waiting: unless another thread is at it."""
+        if not self._mutex.acquire(blocking=wait):
+            return
+        try:
+            version = self._database.version
+            if version != self._version:
+                with self._database.read():
+                    self._follow()
+                self._version = version
+        finally:
+            self._mutex.release()
+
+    def _follow(self) -> None:
+        position, epoch = self._documents.position(), self._epochs.current
+        added, removed = self._documents.changes(self.position)
+        live = np.concatenate([self.live, np.array(added, np.int64)])
+        if removed:
+            live = live[~np.isin(live, np.array(removed, np.int64))]
+        if added or removed or self._version == NEVER:
+            for one in self.retrievers:
+                self._index(one, live, added, removed, position.newest)
+        if epoch != self.epoch or self._documents.touch_lessons(self.position.newest, removed):
+            self._composed.clear()
+        self.remember()
+        self.position, self.epoch, self.live = position, epoch, live
+
+    def _index(
+        self, retriever: Retriever, live: Numbers, added: Sequence[int], removed: Sequence[int], newest: int
+    ) -> None:
+        loaded = retriever.store.load(live, newest)
+        if removed and not loaded:
+            retriever.store.remove(removed)
+        wanted = live if loaded or self._version == NEVER else np.array(added, np.int64)
+        missing = retriever.store.rows.uncovered(wanted).tolist()
+        for start in range(0, len(missing), BATCH):
+            retriever.index(list(self._documents.entries(missing[start : start + BATCH])))
+
+    def remember(self) -> None:
+        """Query vectors that callers handed in live in the lessons alone."""
+        if self.given is not None:
+            self.given.remember(self._lessons.vectors())
+
+    def save(self, *, force: bool = False) -> None:
+        """Write base keys that are only in memory: when they are many, or now if forced."""
+        with self._mutex:
+            for one in self.retrievers:
+                one.store.save(force=force)

@@ -1,0 +1,35 @@
+"""README and docs cannot rot: their examples run, their tables are what the result files say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_readme_example_prints_what_it_says(tmp_path: Path) -> None:
+    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    assert code is not None
+    said = re.findall(r"print\(.*#\s*(\S+)", code[1])
+    run = subprocess.run([sys.executable, "-c", code[1]], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == said == ["git-commit", "git-revert", "git-revert", "git-commit"]
+    assert run.stderr == ""
+
+
+def test_tables_are_what_the_result_files_say() -> None:
+    check = subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / "tables.py", "--check"], capture_output=True, text=True
+    )
+    assert (check.returncode, check.stdout.strip()) == (0, "stale: none")
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/benchmarks.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    targets = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    assert [link for link in targets if not (ROOT / page).parent.joinpath(link).exists()] == []
