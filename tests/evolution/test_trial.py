@@ -11,7 +11,7 @@ from evokey.evolution import pools
 from evokey.evolution.attribution import attribute
 from evokey.evolution.evidence import FOLDS, fold, sample
 from evokey.evolution.guarded import chosen, traffic
-from evokey.evolution.judge import ndcg, ndcg_table
+from evokey.evolution.judge import FEW_RIGHT, Judge, ndcg
 from evokey.evolution.trial import Trial
 from evokey.retriever import search
 from evokey.types import Choice
@@ -51,8 +51,28 @@ def test_the_gains_of_a_query_are_its_documents_grades() -> None:
     scores = np.array([[3.0, 2.0, 1.0, -np.inf]], np.float32)
     gains = np.array([[0.0, 2.0, 0.0, 1.0]], np.float32)
     expected = (2 / np.log2(3)) / (2 + 1 / np.log2(3))
-    assert ndcg_table(scores, gains, np.array([2 + 1 / np.log2(3)]))[0] == pytest.approx(expected)
+    assert Judge(gains, np.array([2 + 1 / np.log2(3)]))(scores)[0] == pytest.approx(expected)
     assert ndcg([7, 8, 9], {8: 2.0, 5: 1.0}) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("right", [1, 3, FEW_RIGHT, FEW_RIGHT + 5])
+def test_counting_ranks_and_picking_the_top_agree_with_ir_practice(right: int) -> None:
+    chance = np.random.default_rng(right)
+    scores = chance.integers(0, 30, (50, 40)).astype(np.float32)
+    gains = np.zeros((50, 40), np.float32)
+    for row in range(50):
+        gains[row, chance.choice(40, right, replace=False)] = chance.integers(1, 4, right)
+    judge = Judge(gains, np.ones(50))
+    distinct = scores + chance.permuted(np.tile(np.linspace(0, 0.9, 40, dtype=np.float32), (50, 1)), axis=1)
+    assert judge._counted(distinct) == pytest.approx(judge._picked(distinct))
+    ranked = [np.argsort(-row, kind="stable") for row in distinct]
+    graded = [{column: float(gain) for column, gain in enumerate(row) if gain} for row in gains]
+    ideals = np.array(
+        [sum(g / np.log2(n + 2) for n, g in enumerate(sorted(one.values(), reverse=True)[:10])) for one in graded]
+    )
+    assert judge(distinct) / ideals == pytest.approx(
+        [ndcg(order, one) for order, one in zip(ranked, graded, strict=True)]
+    )
 
 
 def test_folds_follow_from_the_text_alone_and_are_about_equal() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from evokey import fusion
 from evokey.evolution.attribution import Attribution, attribute
 from evokey.evolution.evidence import FOLDS, Taught, fold, sample
-from evokey.evolution.judge import ideal, ndcg_table
+from evokey.evolution.judge import Judge, ideal
 from evokey.evolution.trial import Trial
 from evokey.retriever import Retriever
 from evokey.types import Choice, Quality, Ranking, Scores
@@ -164,8 +164,7 @@ class Jury:
         grades = self._lessons.grades[query]
         gains = np.array([grades.get(int(number), 0.0) for number in numbers], np.float32)
         table = np.where(scores > 0, scores, -np.inf).astype(np.float32)
-        ideals = np.full(len(plans), ideal(grades))
-        return ndcg_table(table, np.broadcast_to(gains, table.shape), ideals)
+        return Judge(np.broadcast_to(gains, table.shape), np.full(len(plans), ideal(grades)))(table)
 
 
 def _held(

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from evokey.evolution.attribution import Attribution
 from evokey.evolution.evidence import Taught
-from evokey.evolution.judge import DEPTH, ideal, ndcg_table
+from evokey.evolution.judge import DEPTH, Judge, ideal
 from evokey.retriever import Retriever
 from evokey.types import Choice, Numbers, Ranking, Scores
 
@@ -160,20 +160,20 @@ class Trial:
             ideals = np.array([ideal(self._asked.grades[query]) for query in sheet.asked])
             others, other_gains = self._untouched(sheet.asked)
             if not sheet.base.shape[1]:
-                flat = ndcg_table(others, other_gains, ideals)
+                flat = Judge(other_gains, ideals)(others)
                 for outcomes, choice in product(found, choices):
                     outcomes[choice].append(flat)
                 continue
             tables = self._pruned(sheet, choices, others)
             own_gains = np.take_along_axis(self._gains(sheet.asked), tables.columns, 1)
-            gains = np.concatenate([own_gains, other_gains], axis=1)
+            judge = Judge(np.concatenate([own_gains, other_gains], axis=1), ideals)
             unmoved = np.take_along_axis(sheet.base, tables.columns, 1)
             for choice in choices:
                 moved = tables.scores(choice)
                 for outcomes, bystanders in zip(found, as_bystanders, strict=True):
                     scores = np.where(own_gains > 0, unmoved, moved) if bystanders else moved
                     scores = np.where(scores > sheet.floor, scores, -np.inf)
-                    outcomes[choice].append(ndcg_table(np.concatenate([scores, others], axis=1), gains, ideals))
+                    outcomes[choice].append(judge(np.concatenate([scores, others], axis=1)))
         return [{choice: np.concatenate(parts) for choice, parts in outcomes.items()} for outcomes in found]
 
     def _untouched(self, asked: Sequence[str]) -> tuple[Table, Table]:
