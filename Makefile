@@ -29,10 +29,14 @@ lint: $(VENV)/dev  ## Format, style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 
+package: $(VENV)/dev  ## Build the wheel and run the README's example from it in an empty environment
+	@rm -rf dist && $(BIN)/python -m build --wheel --outdir dist . > /dev/null
+	@$(BIN)/python tests/run_wheel.py dist/*.whl
+
 bench: $(VENV)/dev  ## Make benchmarks/results again (an hour; needs the data sets beside the project)
 	@$(BIN)/python benchmarks/run.py
 
 clean:  ## Remove what was made
 	rm -rf $(VENV) dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint package bench clean
