@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evokey import fusion
-from evokey.evolution.attribution import attribute
-from evokey.evolution.evidence import Taught, taught
+from evokey.evolution.policy import Log, Policy
 from evokey.ledger.documents import Documents, Position
 from evokey.ledger.epochs import Epochs
 from evokey.ledger.lessons import Lessons
@@ -39,8 +38,8 @@ class Overlays:
 
 
 class Index:
-    def __init__(self, database: Database, retrievers: Sequence[Retriever]) -> None:
-        self._database, self.retrievers = database, retrievers
+    def __init__(self, database: Database, retrievers: Sequence[Retriever], policy: Policy) -> None:
+        self._database, self.retrievers, self._policy = database, retrievers, policy
         self._documents, self._lessons, self._epochs = Documents(database), Lessons(database), Epochs(database)
         self.untaught_weights = fusion.untaught_weights({one.name: one.kind for one in retrievers})
         self.given = next((one for one in retrievers if isinstance(one, GivenRetriever)), None)
@@ -76,17 +75,18 @@ class Index:
                 self._composed[number] = self._compose(self._epochs.get(number))
             return self._composed[number]
 
-    def taught(self, up_to: int) -> Taught:
-        return taught(self._lessons.credits(up_to), self._lessons.units(up_to))
+    def log(self, up_to: int) -> Log:
+        """The lessons up to a number."""
+        return Log(self._lessons, self._epochs, up_to)
 
     def _compose(self, epoch: Epoch) -> Overlays:
         overlays = {one.name: UNTAUGHT for one in self.retrievers}
         if not epoch.choice:
             return Overlays(overlays, self.untaught_weights)
-        lessons = self.taught(epoch.lessons_to)
+        log = self.log(epoch.lessons_to)
         for one in self.retrievers:
-            if not epoch.choice[one.name].nothing and lessons.queries:
-                overlays[one.name] = attribute(one, lessons).overlay(epoch.choice[one.name])
+            if not epoch.choice[one.name].nothing:
+                overlays[one.name] = self._policy.overlay(one, log, epoch.choice[one.name])
         return Overlays(overlays, epoch.weights)
 
     # ---- following the ledger

@@ -17,24 +17,29 @@ from typing import Any, Self
 
 import numpy as np
 
-from evokey import checks, explain, fusion, registry
+from evokey import checks, explain, fusion
 from evokey import settings as settings_
 from evokey.errors import InvalidInput, InvalidVector, MemoryClosed
 from evokey.evolution import pools as pools_
-from evokey.evolution.evidence import Taught
-from evokey.evolution.guarded import Proposal
+from evokey.evolution.evidence import Taught, sample
+from evokey.evolution.judge import ndcg
+from evokey.evolution.policy import Proposal
 from evokey.index import Index
 from evokey.ledger.documents import Documents
 from evokey.ledger.epochs import Epochs
 from evokey.ledger.lessons import Lessons, Pools
+from evokey.ledger.pins import Pins
 from evokey.ledger.sqlite import Database
 from evokey.types import (
     Document,
+    DocumentChange,
     Epoch,
+    EpochDiff,
     EpochReport,
     Explanation,
     Hit,
     Lesson,
+    QueryChange,
     Ranking,
     Stats,
     Vectors,
@@ -42,15 +47,19 @@ from evokey.types import (
 )
 
 log = logging.getLogger("evokey")
+RETRIEVED = 100
+"""How much of what a verified query finds is recorded for the paper's rule."""
+COMPARED = 400
+"""How many taught queries a diff asks."""
 
 
 def open(
     path: str | Path,
     *,
-    encoder: str | Sequence[str] | None = None,
+    encoder: settings_.Named | Sequence[settings_.Named] | None = None,
     keys: str | None = None,
     store: str | None = None,
-    policy: str | None = None,
+    policy: settings_.Named | None = None,
     expander: str | None = None,
     now: Callable[[], float] = time.time,
 ) -> Memory:
@@ -77,11 +86,12 @@ class Memory:
         self._database = Database(folder)
         self._documents, self._lessons = Documents(self._database), Lessons(self._database)
         self._epochs, self._pools = Epochs(self._database), Pools(self._database)
-        self._policy = registry.load("policy", settings.policy)()
+        self._policy = settings_.policy(settings)
+        self._pins = Pins(self._database)
         self._writing = threading.RLock()
         self._closed = False
         try:
-            self._index = Index(self._database, retrievers)
+            self._index = Index(self._database, retrievers, self._policy)
         except BaseException:
             self._database.close()
             raise
@@ -196,12 +206,28 @@ class Memory:
             verdicts = [Verdict(id, grade, hashes[id]) for id, grade in grades.items()]
             with self._database.write():
                 lesson = self._lessons.append(
-                    text, phrases, verdicts, actor=who, verifier="feedback", time=self._now(), vector=asked
+                    text,
+                    phrases,
+                    verdicts,
+                    actor=who,
+                    verifier="feedback",
+                    time=self._now(),
+                    vector=asked,
+                    retrieved=self._retrieved(text, phrases, asked),
                 )
                 self._index.remember()
                 for one in self._index.retrievers:
                     self._pools.put(one.name, {text: pools_.take(one, text, self._index.position)})
         return lesson
+
+    def _retrieved(self, query: str, units: Sequence[str], vector: Vectors | None) -> list[str]:
+        """What the (expanded) query finds now: the paper's rule credits that, and no other policy asks."""
+        if self._settings.policy != "paper":
+            return []
+        overlays = self._index.overlays(self._index.epoch)
+        found = self._index.ranked(" ".join([query, *units]), RETRIEVED, overlays, None, vector)
+        documents = self._documents.fetch(found.numbers.tolist())
+        return [documents[number].id for number in found.numbers.tolist()]
 
     def feedback_many(self, lessons: Iterable[Mapping[str, Any]]) -> list[Lesson]:
         """Many verdicts at once, each a mapping of feedback's arguments: all are recorded, or none."""
@@ -242,6 +268,73 @@ class Memory:
             self._database.scrub()
         return count
 
+    def pin(self, query: str, relevant: checks.Graded) -> None:
+        """A sentinel: no published choice may place these documents worse than the untaught index does.
+
+        An empty list takes the pin out.
+        """
+        self._check_open()
+        text = checks.query(query)
+        grades = checks.grades(relevant, ()) if relevant else {}
+        with self._exclusive():
+            self._documents.numbers(grades)
+            self._pins.put(text, grades)
+
+    def pins(self) -> Mapping[str, Mapping[str, float]]:
+        """Pinned queries, each with its documents and grades."""
+        self._check_open()
+        return self._pins.all()
+
+    # ---- time travel
+
+    def epochs(self) -> list[Epoch]:
+        """All states of what was learned, the untaught one (0) first; search any of them with epoch=…"""
+        self._check_open()
+        return self._epochs.all()
+
+    def rollback(self, epoch: int) -> Epoch:
+        """Publish again what an older epoch had learned, as a new epoch. Lessons stay; evolve takes them up again."""
+        self._check_open()
+        with self._exclusive():
+            old = self._epochs.get(checks.epoch(epoch, self._index.epoch))
+            with self._database.write():
+                self._epochs.ask(old.lessons_to)
+                report = {"reason": f"rolled back to epoch {old.number}"}
+                number = self._epochs.append("rollback", old.lessons_to, old.choice, old.weights, self._now(), report)
+        return self._epochs.get(number)
+
+    def diff(self, a: int, b: int) -> EpochDiff:
+        """What changed from epoch a to epoch b: documents by what they were taught, queries by what they find."""
+        self._check_open()
+        self._index.catch_up()
+        before, after = (self._epochs.get(checks.epoch(number, self._index.epoch)) for number in (a, b))
+        lessons = self._index.log(max(before.lessons_to, after.lessons_to)).taught
+        asked = {**self._pins.numbered(), **lessons.grades}
+        queries = sample(list(asked), COMPARED)
+        compared = [self._query_change(query, asked[query], before.number, after.number) for query in queries]
+        changed = [change for change in compared if change.before != change.after]
+        return EpochDiff(a, b, self._document_changes(before.number, after.number), changed, len(queries))
+
+    def _query_change(self, query: str, grades: Mapping[int, float], a: int, b: int) -> QueryChange:
+        found = [self._index.ranked(query, 10, self._index.overlays(number)).numbers for number in (a, b)]
+        ids = [[self._documents.fetch([number])[number].id for number in one.tolist()] for one in found]
+        quality = [ndcg(one, grades) for one in found]
+        return QueryChange(query, ids[0], ids[1], quality[0], quality[1])
+
+    def _document_changes(self, a: int, b: int) -> list[DocumentChange]:
+        overlays = [self._index.overlays(number) for number in (a, b)]
+        touched = {number for one in overlays for overlay in one.of.values() for number in overlay.documents.tolist()}
+        found = []
+        for number, document in self._documents.fetch(sorted(touched)).items():
+            taught = [max(len(overlay.taught(number)[0]) for overlay in one.of.values()) for one in overlays]
+            moved = [
+                {one.name: explain.moved(one, number, known.of[one.name]) for one in self._index.retrievers}
+                for known in overlays
+            ]
+            if taught[0] != taught[1] or moved[0] != moved[1]:
+                found.append(DocumentChange(document.id, taught[0], taught[1], moved[0], moved[1]))
+        return sorted(found, key=lambda change: change.document)
+
     def _refit(self) -> None:
         """Learn again from what is left, up to where evolve was last asked, and publish that, empty or not."""
         up_to, current = self._epochs.asked, self._index.epoch
@@ -259,7 +352,7 @@ class Memory:
 
     def _proposed(self, up_to: int) -> EpochReport:
         """Ask the policy what the lessons are worth; an empty choice means the untaught index."""
-        lessons = self._index.taught(up_to)
+        lessons = self._index.log(up_to).taught
         empty = EpochReport(False, "", self._index.epoch, None, None, {}, {}, len(lessons.queries), 0)
         if not lessons.queries:
             return replace(empty, reason="no lesson says which document was right: nothing to learn")
@@ -277,13 +370,12 @@ class Memory:
         )
 
     def _proposal(self, lessons: Taught) -> Proposal:
-        index = self._index
+        index, pins = self._index, Taught(self._pins.numbered(), {})
+        wanted = list(dict.fromkeys([*lessons.queries, *pins.queries]))
         pools = {
-            one.name: pools_.fresh(one, lessons.queries, self._pools, index.position, index.live)
-            for one in index.retrievers
+            one.name: pools_.fresh(one, wanted, self._pools, index.position, index.live) for one in index.retrievers
         }
-        proposal: Proposal = self._policy.propose(index.retrievers, index.untaught_weights, lessons, pools)
-        return proposal
+        return self._policy.propose(index.retrievers, index.untaught_weights, lessons, pools, pins)
 
     # ---- the memory itself
 
@@ -373,6 +465,8 @@ def _rank(ranking: Ranking, number: int) -> int | None:
 
 
 def _reason(proposal: Proposal) -> str:
+    if proposal.taught is None:
+        return "what was verified is learned: this policy has no guard"
     taught = f"taught queries {proposal.taught.before:.3f} → {proposal.taught.after:.3f}"
     if proposal.held_out is None:
         return f"{taught} (nDCG@10); too few queries to cross-fit, so recall rows alone"

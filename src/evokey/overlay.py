@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from evokey.stores.embedded import NO_NUMBERS, Block
+from evokey.stores.flat import DenseBlock
 from evokey.types import Choice, Numbers, Scores
 
 
@@ -59,6 +60,18 @@ class Overlay:
             return NO_NUMBERS, np.zeros(0)
         span = slice(self.evidence.indptr[row], self.evidence.indptr[row + 1])
         return self.evidence.indices[span].astype(np.int64), self.evidence.data[span]
+
+    def moved(self, number: int, base: Block[Any]) -> float:
+        """How far a document's key has moved: 1 − cosine (dense), or the mass of learned weight (sparse)."""
+        texts, weights = self.taught(number)
+        if not len(texts) or not self.choice.step or self.texts is None:
+            return 0.0
+        pull = self.choice.step * weights
+        if not isinstance(base, DenseBlock) or not isinstance(self.texts, DenseBlock):
+            return float(pull.sum())
+        key = base.vectors[0].astype(np.float64)
+        moved = key + pull @ self.texts.vectors[texts].astype(np.float64)
+        return float(1 - key @ moved / max(float(np.linalg.norm(moved)), 1e-12))
 
     def norm(self, number: int) -> float:
         return float(self.norms[int(np.searchsorted(self.documents, number))])

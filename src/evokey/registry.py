@@ -32,6 +32,7 @@ COMPONENTS: dict[str, dict[str, Component]] = {
     },
     "policy": {
         "guarded": Component("evokey.evolution.guarded:Guarded"),
+        "paper": Component("evokey.evolution.paper:Paper"),
     },
 }
 

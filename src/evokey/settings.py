@@ -7,12 +7,13 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from evokey import registry
 from evokey.errors import InvalidSettings, NewerFormat, NotAMemory
+from evokey.evolution.policy import Policy
 from evokey.retriever import DenseRetriever, GivenRetriever, Retriever, SparseRetriever
 
 FILE = "evokey.toml"
@@ -35,20 +36,45 @@ class Settings:
     retrievers: tuple[RetrieverSettings, ...] = (RetrieverSettings("bm25"), RetrieverSettings("wordllama"))
     policy: str = "guarded"
     expander: str = "query"
+    policy_options: Mapping[str, Any] = field(default_factory=dict)
+
+
+Named = str | Mapping[str, Any]
+"""A component by its name, or with options: {"name": "bm25", "language": "german"}."""
 
 
 def settings_of(
-    encoder: str | Sequence[str] | None = None,
+    encoder: Named | Sequence[Named] | None = None,
     keys: str | None = None,
     store: str | None = None,
-    policy: str | None = None,
+    policy: Named | None = None,
     expander: str | None = None,
 ) -> Settings:
     """Settings from the arguments of open; what is not said takes the default."""
     default = Settings()
-    encoders = [encoder] if isinstance(encoder, str) else list(encoder or (one.encoder for one in default.retrievers))
-    retrievers = tuple(RetrieverSettings(name, keys or "full", store or "") for name in encoders)
-    return checked(Settings(retrievers, policy or default.policy, expander or default.expander))
+    rule, options = named(policy or default.policy)
+    retrievers = tuple(
+        RetrieverSettings(name, keys or "full", store or "", given)
+        for name, given in map(named, listed(encoder) or [one.encoder for one in default.retrievers])
+    )
+    return checked(Settings(retrievers, rule, expander or default.expander, options))
+
+
+def listed(encoder: Named | Sequence[Named] | None) -> list[Named]:
+    if encoder is None:
+        return []
+    return [encoder] if isinstance(encoder, str | Mapping) else list(encoder)
+
+
+def named(component: Named) -> tuple[str, dict[str, Any]]:
+    """Name and options of a component."""
+    if isinstance(component, str):
+        return component, {}
+    options = dict(component)
+    name = options.pop("name", None)
+    if not isinstance(name, str):
+        raise InvalidSettings(f"a component with options needs its name: {{'name': 'bm25', …}}, not {component!r}")
+    return name, options
 
 
 def checked(settings: Settings) -> Settings:
@@ -62,7 +88,7 @@ def checked(settings: Settings) -> Settings:
     names = [one.encoder for one in settings.retrievers]
     if len(set(names)) != len(names):
         raise InvalidSettings(f"each encoder may be named once, not {', '.join(names)}")
-    return Settings(tuple(_stored(one) for one in settings.retrievers), settings.policy, settings.expander)
+    return replace(settings, retrievers=tuple(_stored(one) for one in settings.retrievers))
 
 
 def _stored(one: RetrieverSettings) -> RetrieverSettings:
@@ -139,8 +165,12 @@ def _refuse_foreign(folder: Path) -> None:
 
 def _agrees(stored: Settings, name: str, value: Any) -> bool:
     if name == "encoder":
-        asked = [value] if isinstance(value, str) else list(value)
-        return asked == [one.encoder for one in stored.retrievers]
+        made = [(one.encoder, dict(one.options)) for one in stored.retrievers]
+        return all(
+            asked in (pair[0], {"name": pair[0], **pair[1]}) for asked, pair in zip(listed(value), made, strict=False)
+        ) and len(listed(value)) == len(made)
+    if name == "policy":
+        return value in (stored.policy, {"name": stored.policy, **stored.policy_options})
     if name in ("keys", "store"):
         return all(getattr(one, name) == value for one in stored.retrievers)
     return bool(getattr(stored, name) == value)
@@ -164,12 +194,21 @@ def retrievers(settings: Settings, folder: Path) -> list[Retriever]:
     return [_retriever(one, folder / "keys" / one.encoder) for one in settings.retrievers]
 
 
-def _retriever(one: RetrieverSettings, folder: Path) -> Retriever:
+def policy(settings: Settings) -> Policy:
+    made: Policy = _made("policy", settings.policy, settings.policy_options)
+    return made
+
+
+def _made(kind: str, name: str, options: Mapping[str, Any]) -> Any:
     try:
-        encoder = registry.load("encoder", one.encoder)(**one.options)
+        return registry.load(kind, name)(**options)
     except TypeError as error:
-        given = ", ".join(f"{name} = {value!r}" for name, value in one.options.items())
-        raise InvalidSettings(f"encoder {one.encoder!r} does not take these options: {given} ({error})") from error
+        given = ", ".join(f"{option} = {value!r}" for option, value in options.items())
+        raise InvalidSettings(f"{kind} {name!r} does not take these options: {given} ({error})") from error
+
+
+def _retriever(one: RetrieverSettings, folder: Path) -> Retriever:
+    encoder = _made("encoder", one.encoder, one.options)
     keys = registry.load("keys", one.keys)()
     if one.encoder == "given":
         return GivenRetriever(one.encoder, encoder, keys, folder)
@@ -179,7 +218,7 @@ def _retriever(one: RetrieverSettings, folder: Path) -> Retriever:
 
 def read(path: Path) -> Settings:
     found = _toml_of(path)
-    unknown = set(found) - {"format", "policy", "expander", "retriever", "at"}
+    unknown = set(found) - {"format", "policy", "expander", "retriever", "at", "policy_options"}
     if unknown:
         raise InvalidSettings(f"{path} has unknown settings: {', '.join(sorted(unknown))}")
     _check_format(path, found.get("format", FORMAT))
@@ -191,6 +230,7 @@ def read(path: Path) -> Settings:
             tuple(_table(path, table) for table in tables) or default.retrievers,
             _text(path, "policy", found.get("policy", default.policy)),
             _text(path, "expander", found.get("expander", default.expander)),
+            found.get("policy_options", {}),
         )
     )
 
@@ -220,6 +260,12 @@ def _table(path: Path, table: Mapping[str, Any]) -> RetrieverSettings:
 
 def written(settings: Settings) -> str:
     lines = [f"format = {FORMAT}", f"policy = {_toml(settings.policy)}", f"expander = {_toml(settings.expander)}"]
+    if settings.policy_options:
+        lines += [
+            "",
+            "[policy_options]",
+            *(f"{key} = {_toml(value)}" for key, value in settings.policy_options.items()),
+        ]
     for one in settings.retrievers:
         said = {"encoder": one.encoder, "keys": one.keys, "store": one.store, **one.options}
         lines += ["", "[[retriever]]", *(f"{key} = {_toml(value)}" for key, value in said.items())]

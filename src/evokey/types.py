@@ -139,7 +139,7 @@ class Epoch:
 
     number: int
     kind: str
-    """evolve or forget"""
+    """evolve, forget or rollback"""
     lessons_to: int
     """The last lesson it includes."""
     choice: Mapping[str, Choice]
@@ -147,6 +147,51 @@ class Epoch:
     time: float
     report: Mapping[str, Any]
     redacted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChange:
+    """What separates two epochs for one document: the texts it was taught, and how far its keys had moved."""
+
+    document: str
+    taught_before: int
+    taught_after: int
+    moved_before: Mapping[str, float]
+    moved_after: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryChange:
+    """A query that two epochs answer differently: the first ten ids of each."""
+
+    query: str
+    before: Sequence[str]
+    after: Sequence[str]
+    quality_before: float | None
+    """nDCG@10 by what its lessons or pin say; None where nothing is known to be right."""
+    quality_after: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class EpochDiff:
+    before: int
+    after: int
+    documents: Sequence[DocumentChange]
+    queries: Sequence[QueryChange]
+    queries_asked: int
+    """How many taught and pinned queries were compared."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word's share in a document's score for a query."""
+
+    word: str
+    before: float
+    after: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +207,8 @@ class View:
     """One retriever's score of a document for a query, and where it comes from."""
 
     retriever: str
+    moved: float
+    """How far the key has moved: 1 − cosine for dense keys, the learned weight in words for sparse ones."""
     before: float
     """By the base key alone."""
     after: float
@@ -171,6 +218,8 @@ class View:
     """The taught text of the recall row that came closest."""
     pulls: Sequence[Pull]
     """What moved the key, strongest first."""
+    terms: Sequence[Term]
+    """Sparse retrievers: the share of each of the query's words, base key and moved key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def test_a_trial_finds_what_searches_with_that_choice_find(opened: Opener, datas
     for turn, (query, relevant) in enumerate(sorted(data.judged.items())[:80]):
         units = [f"flow of {query.split()[-1]}", data.documents[turn].title] if turn % 2 else None
         memory.feedback(query, relevant=relevant, units=units)
-    lessons, retriever = memory._index.taught(memory._lessons.last), memory._index.retrievers[0]
+    lessons, retriever = memory._index.log(memory._lessons.last).taught, memory._index.retrievers[0]
     kept = pools.fresh(retriever, lessons.queries, memory._pools, memory._index.position, memory._index.live)
     asked, teaching = lessons.only(lessons.queries[:20]), frozenset(lessons.queries[20:])
     attribution = attribute(retriever, lessons).only(teaching)
@@ -117,7 +117,7 @@ def test_units_that_do_not_resemble_their_document_are_dropped(opened: Opener) -
     memory = opened(encoder="bm25")
     memory.add([{"id": "a", "text": "granite is an igneous rock"}, {"id": "b", "text": "jazz and rock music"}])
     memory.feedback("hard stone", relevant=["a"], units=["igneous rock such as granite", "jazz music"])
-    attribution = attribute(memory._index.retrievers[0], memory._index.taught(1))
+    attribution = attribute(memory._index.retrievers[0], memory._index.log(1).taught)
     used = {attribution.texts[column] for column in attribution.pairs.columns}
     assert used == {"hard stone", "igneous rock such as granite"}
 
@@ -129,6 +129,6 @@ def test_a_document_seen_once_moves_less_than_one_that_many_vouch_for(opened: Op
         memory.feedback(f"warm drink number {number}", relevant=["a"])
     memory.feedback("bitter drink", relevant=["b"])
     memory.feedback("sweet drink", relevant=["c"])
-    weights = attribute(memory._index.retrievers[0], memory._index.taught(11)).weights(0.0, 0.0)
+    weights = attribute(memory._index.retrievers[0], memory._index.log(11).taught).weights(0.0, 0.0)
     total = np.asarray(weights.sum(axis=1)).ravel()
     assert total.tolist() == pytest.approx([9 / 10, 1 / 2, 1 / 2])

@@ -7,7 +7,6 @@ the documents alone: asked twice, in whatever order the lessons came, it answers
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
@@ -17,7 +16,9 @@ from evokey import fusion
 from evokey.evolution.attribution import Attribution, attribute
 from evokey.evolution.evidence import FOLDS, Taught, fold, sample
 from evokey.evolution.judge import Judge, ideal
+from evokey.evolution.policy import Log, Proposal
 from evokey.evolution.trial import Trial
+from evokey.overlay import UNTAUGHT, Overlay
 from evokey.retriever import Retriever
 from evokey.types import Choice, Quality, Ranking, Scores
 
@@ -48,16 +49,6 @@ Plan = tuple[tuple[Choice, ...], Weights]
 """A choice for each retriever, and the weight of each in the fused score."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    choice: Mapping[str, Choice]
-    weights: Mapping[str, float]
-    held_out: Quality | None
-    taught: Quality
-    changes: bool
-    """Whether it differs from the untaught index."""
-
-
 class Guarded:
     def propose(
         self,
@@ -65,31 +56,36 @@ class Guarded:
         untaught_weights: Mapping[str, float],
         lessons: Taught,
         pools: Mapping[str, Mapping[str, Ranking]],
+        pins: Taught,
     ) -> Proposal:
         names = [retriever.name for retriever in retrievers]
         untaught: Plan = (tuple(NOTHING for _ in names), tuple(untaught_weights[name] for name in names))
-        fits = [Fit(retriever, lessons, pools[retriever.name]) for retriever in retrievers]
-        judge = Jury(fits, lessons)
+        fits = [Fit(retriever, lessons, pools[retriever.name], pins) for retriever in retrievers]
+        jury = Jury(fits, lessons, pins)
         if len(lessons.queries) < FEW:
-            plans = [*(_all(Choice(handicap=handicap), untaught) for handicap in FEW_HANDICAPS), untaught]
-            own = judge.taught(plans)
-            plan = max(plans, key=lambda plan: round(float(own[plan].mean()), 3))
-            if not own[plan].any():
-                plan = untaught
-            return self._proposal(names, plan, untaught, judge, held_out=None)
-        choices = [fit.choose() for fit in fits]
-        plans = _plans(choices, untaught)
-        held_out = judge.held_out(plans)
-        bystanders = judge.held_out(plans, bystanders=True)
+            return self._few(names, untaught, jury)
+        plans = jury.sparing(_plans([fit.choose() for fit in fits], untaught), untaught)
+        held_out, bystanders = jury.held_out(plans), jury.held_out(plans, bystanders=True)
         shares = {"strangers": fits[0].strangers, "untouched": fits[0].untouched}
-        plan = _chosen_plan(traffic(held_out, bystanders, untaught, **shares), judge.taught(plans), untaught)
+        plan = _chosen_plan(traffic(held_out, bystanders, untaught, **shares), jury.taught(plans), untaught)
         quality = Quality(float(held_out[untaught].mean()), float(held_out[plan].mean()), len(held_out[plan]))
-        return self._proposal(names, plan, untaught, judge, quality)
+        return self._proposal(names, plan, untaught, jury, quality)
+
+    def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
+        return attribute(retriever, log.taught).overlay(choice) if log.taught.queries else UNTAUGHT
+
+    def _few(self, names: Sequence[str], untaught: Plan, jury: Jury) -> Proposal:
+        """Recall rows alone, at the largest handicap at which the taught queries do best."""
+        rows = [_all(Choice(handicap=handicap), untaught) for handicap in FEW_HANDICAPS]
+        plans = jury.sparing([*rows, untaught], untaught)
+        own = jury.taught(plans)
+        plan = max(plans, key=lambda plan: round(float(own[plan].mean()), 3))
+        return self._proposal(names, plan if own[plan].any() else untaught, untaught, jury, held_out=None)
 
     def _proposal(
-        self, names: Sequence[str], plan: Plan, untaught: Plan, judge: Jury, held_out: Quality | None
+        self, names: Sequence[str], plan: Plan, untaught: Plan, jury: Jury, held_out: Quality | None
     ) -> Proposal:
-        own = judge.taught([untaught, plan])
+        own = jury.taught([untaught, plan])
         taught = Quality(float(own[untaught].mean()), float(own[plan].mean()), len(own[plan]))
         choice, weights = (dict(zip(names, part, strict=True)) for part in plan)
         return Proposal(choice, weights, held_out, taught, changes=plan != untaught)  # type: ignore[arg-type]
@@ -98,8 +94,9 @@ class Guarded:
 class Fit:
     """One retriever's cross-fit."""
 
-    def __init__(self, retriever: Retriever, lessons: Taught, pools: Mapping[str, Ranking]) -> None:
+    def __init__(self, retriever: Retriever, lessons: Taught, pools: Mapping[str, Ranking], pins: Taught) -> None:
         attribution = attribute(retriever, lessons)
+        self.pinned = Trial(retriever, attribution, pins, pools)
         self.folds = [_held(retriever, attribution, lessons, pools, index) for index in range(FOLDS)]
         self.own = Trial(retriever, attribution, lessons.only(sample(lessons.queries, OWN_ASKED)), pools)
         asked = sum(len(trial.asked) for trial in self.folds)
@@ -108,7 +105,7 @@ class Fit:
         self.untouched = 1 - len(attribution.documents) / max(len(retriever.store.rows), 1)
 
     def choose(self) -> Choice:
-        choices = _grid(self.own.has_units)
+        choices = _sparing(self.pinned.outcomes(_grid(self.own.has_units)), NOTHING)
         folds = [trial.outcomes_and_bystanders(choices) for trial in self.folds]
         held_out = _joined([asked for asked, _ in folds])
         bystanders = _joined([others for _, others in folds])
@@ -119,17 +116,30 @@ class Fit:
 class Jury:
     """Judges plans by the fused ranking."""
 
-    def __init__(self, fits: Sequence[Fit], lessons: Taught) -> None:
-        self._fits, self._lessons = fits, lessons
+    def __init__(self, fits: Sequence[Fit], lessons: Taught, pins: Taught) -> None:
+        self._fits, self._grades = fits, lessons.grades
+        self._pinned = pins.grades
+
+    def sparing(self, plans: Sequence[Plan], untaught: Plan) -> list[Plan]:
+        """Those of the plans that make no pinned query worse."""
+        judged = self._judged(plans, [fit.pinned for fit in self._fits], grades=self._pinned)
+        return _sparing(judged, untaught)
 
     def held_out(self, plans: Sequence[Plan], *, bystanders: bool = False) -> dict[Plan, Scores]:
         trials = [[fit.folds[index] for fit in self._fits] for index in range(FOLDS)]
-        return _joined([self._judged(plans, fold, bystanders) for fold in trials])
+        return _joined([self._judged(plans, fold, bystanders=bystanders) for fold in trials])
 
     def taught(self, plans: Sequence[Plan]) -> dict[Plan, Scores]:
-        return self._judged(plans, [fit.own for fit in self._fits], bystanders=False)
+        return self._judged(plans, [fit.own for fit in self._fits])
 
-    def _judged(self, plans: Sequence[Plan], trials: Sequence[Trial], bystanders: bool) -> dict[Plan, Scores]:
+    def _judged(
+        self,
+        plans: Sequence[Plan],
+        trials: Sequence[Trial],
+        *,
+        bystanders: bool = False,
+        grades: Mapping[str, Mapping[int, float]] | None = None,
+    ) -> dict[Plan, Scores]:
         if len(trials) == 1:
             choices = list(dict.fromkeys(plan[0][0] for plan in plans))
             outcomes = trials[0].outcomes_and_bystanders(choices)[1] if bystanders else trials[0].outcomes(choices)
@@ -139,12 +149,15 @@ class Jury:
             {choice: trial.rankings(choice, fusion.DEPTH, bystanders=bystanders) for choice in choices}
             for trial, choices in zip(trials, variants, strict=True)
         ]
-        judged = [self._fused(query, plans, variants, ranked, index) for index, query in enumerate(trials[0].asked)]
+        known = self._grades if grades is None else grades
+        judged = [
+            self._fused(known[query], plans, variants, ranked, index) for index, query in enumerate(trials[0].asked)
+        ]
         return {plan: np.array([scores[column] for scores in judged]) for column, plan in enumerate(plans)}
 
     def _fused(
         self,
-        query: str,
+        grades: Mapping[int, float],
         plans: Sequence[Plan],
         variants: Sequence[Sequence[Choice]],
         ranked: Sequence[Mapping[Choice, Sequence[tuple[Ranking, float]]]],
@@ -161,7 +174,6 @@ class Jury:
             for part, (choice, weight) in enumerate(zip(choices, weights, strict=True)):
                 mix[row, first[part] + variants[part].index(choice)] = weight
         scores = mix @ shares
-        grades = self._lessons.grades[query]
         gains = np.array([grades.get(int(number), 0.0) for number in numbers], np.float32)
         table = np.where(scores > 0, scores, -np.inf).astype(np.float32)
         return Judge(np.broadcast_to(gains, table.shape), np.full(len(plans), ideal(grades)))(table)
@@ -246,6 +258,11 @@ def _chosen_plan(expected: Outcomes[Plan], taught: Outcomes[Plan], untaught: Pla
     usual = chosen({plan: scores for plan, scores in expected.items() if plan[1] == untaught[1]}, taught, untaught)
     other = chosen(expected, taught, untaught)
     return other if _behind(expected[other], expected[usual]) > CLEARLY else usual
+
+
+def _sparing(pinned: Outcomes[T], untaught: T) -> list[T]:
+    """Choices under which no pinned query is worse than in the untaught index."""
+    return [choice for choice, scores in pinned.items() if (scores >= pinned[untaught] - 1e-9).all()]
 
 
 def _harmless(scores: Scores, untaught: Scores) -> bool:

@@ -39,6 +39,18 @@ class Epochs:
         with self._db.write() as connection:
             connection.execute("INSERT OR REPLACE INTO asked VALUES (1, ?)", (lessons_to,))
 
+    def all(self) -> list[Epoch]:
+        """Oldest first, the untaught one included."""
+        return [UNTAUGHT, *map(_epoch, self._db.all(f"SELECT {COLUMNS} FROM epochs ORDER BY number"))]
+
+    def marks(self, up_to: int) -> list[int]:
+        """Where earlier evolves ended, up to a lesson: the batches of a replay."""
+        rows = self._db.all(
+            "SELECT DISTINCT lessons_to FROM epochs WHERE kind = 'evolve' AND lessons_to <= ? ORDER BY lessons_to",
+            (up_to,),
+        )
+        return [row[0] for row in rows]
+
     def append(
         self,
         kind: str,

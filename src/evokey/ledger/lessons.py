@@ -44,12 +44,14 @@ class Lessons:
         verifier: str,
         time: float,
         vector: Vectors | None,
+        retrieved: Sequence[str] = (),
     ) -> Lesson:
         blob = None if vector is None else vector.tobytes()
+        shown = json.dumps(list(retrieved))
         with self._db.write() as connection:
             cursor = connection.execute(
-                "INSERT INTO lessons(query, units, actor, verifier, time, retrieved, vector) VALUES (?,?,?,?,?,'[]',?)",
-                (query, json.dumps(list(units)), actor, verifier, time, blob),
+                "INSERT INTO lessons(query, units, actor, verifier, time, retrieved, vector) VALUES (?,?,?,?,?,?,?)",
+                (query, json.dumps(list(units)), actor, verifier, time, shown, blob),
             )
             number = int(cursor.lastrowid or 0)
             connection.executemany(
@@ -67,6 +69,25 @@ class Lessons:
             (up_to,),
         )
         return [Credit(*row) for row in rows]
+
+    def successes(self, up_to: int) -> list[Success]:
+        """Lessons up to a number in which some document was right, in order, with what they had retrieved."""
+        right = "EXISTS (SELECT 1 FROM verdicts v WHERE v.lesson = l.number AND v.grade > 0)"
+        rows = self._db.all(
+            f"SELECT number, query, units FROM lessons l WHERE number <= ? AND {right} ORDER BY number", (up_to,)
+        )
+        shown = self._db.all(
+            "SELECT l.number, d.number FROM lessons l, json_each(l.retrieved) r JOIN documents d ON d.id = r.value "
+            "WHERE l.number <= ? ORDER BY l.number, r.key",
+            (up_to,),
+        )
+        retrieved: dict[int, list[int]] = {}
+        for lesson, number in shown:
+            retrieved.setdefault(lesson, []).append(number)
+        return [
+            Success(number, query, tuple(json.loads(units)), tuple(retrieved.get(number, ())))
+            for number, query, units in rows
+        ]
 
     def about(self, document: str) -> list[Lesson]:
         """The lessons that name a document, oldest first."""
@@ -124,8 +145,23 @@ class Lessons:
                     "DELETE FROM verdicts WHERE document = ? AND lesson = ?", [(document, lesson) for lesson in touched]
                 )
                 connection.execute("DELETE FROM lessons WHERE number NOT IN (SELECT lesson FROM verdicts)")
-            connection.execute("DELETE FROM pools WHERE query NOT IN (SELECT query FROM lessons)")
+            if actor is None and document is None:
+                connection.execute("DELETE FROM pins WHERE query = ?", (query,))
+            connection.execute(
+                "DELETE FROM pools WHERE query NOT IN (SELECT query FROM lessons UNION SELECT query FROM pins)"
+            )
         return len(touched)
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    """A lesson as the paper's rule replays it: a verified query, its units, and what it had retrieved."""
+
+    number: int
+    query: str
+    units: tuple[str, ...]
+    retrieved: tuple[int, ...]
+    """Numbers of the documents, best first; those that are gone or changed are left out."""
 
 
 @dataclass(frozen=True, slots=True)

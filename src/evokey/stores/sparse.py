@@ -8,7 +8,7 @@ same order whatever the history of the index.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -36,6 +36,10 @@ class SparseQuestion:
     self_similarity: float
     trust: float
     """From 0, when the documents know a quarter of the question's words (by weight), to 1 at three quarters."""
+
+    def only(self, term: str, weight: float) -> SparseQuestion:
+        """The same question, of one word alone."""
+        return replace(self, terms=(term,), weights=(weight,))
 
 
 class SparseBlock(Block[SparseQuestion]):

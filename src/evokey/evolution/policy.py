@@ -1,0 +1,63 @@
+"""What a policy is asked for, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from evokey.evolution.evidence import Taught, taught
+from evokey.ledger.epochs import Epochs
+from evokey.ledger.lessons import Lessons, Success
+from evokey.overlay import Overlay
+from evokey.retriever import Retriever
+from evokey.types import Choice, Quality, Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    choice: Mapping[str, Choice]
+    weights: Mapping[str, float]
+    held_out: Quality | None
+    taught: Quality | None
+    changes: bool
+    """Whether it differs from the untaught index."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """The lessons up to a number, in the forms that policies read."""
+
+    lessons: Lessons
+    epochs: Epochs
+    up_to: int
+
+    @cached_property
+    def taught(self) -> Taught:
+        return taught(self.lessons.credits(self.up_to), self.lessons.units(self.up_to))
+
+    @cached_property
+    def successes(self) -> Sequence[Success]:
+        return self.lessons.successes(self.up_to)
+
+    @cached_property
+    def marks(self) -> Sequence[int]:
+        return self.epochs.marks(self.up_to)
+
+
+class Policy(Protocol):
+    def propose(
+        self,
+        retrievers: Sequence[Retriever],
+        untaught_weights: Mapping[str, float],
+        lessons: Taught,
+        pools: Mapping[str, Mapping[str, Ranking]],
+        pins: Taught,
+    ) -> Proposal:
+        """What the lessons are worth; `pins` are queries that must not get worse."""
+        ...
+
+    def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
+        """What the lessons of a log give to one retriever, with a choice once made."""
+        ...

@@ -1,0 +1,37 @@
+"""Pins in the ledger: queries with the documents that must stay as well placed as the untaught index has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evokey.ledger.sqlite import Database
+
+
+class Pins:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def put(self, query: str, grades: Mapping[str, float]) -> None:
+        """Pin a query, or pin it anew; without documents, take the pin out."""
+        with self._db.write() as connection:
+            connection.execute("DELETE FROM pins WHERE query = ?", (query,))
+            rows = [(query, document, grade) for document, grade in grades.items()]
+            connection.executemany("INSERT INTO pins VALUES (?,?,?)", rows)
+
+    def all(self) -> dict[str, dict[str, float]]:
+        """Query → document id → grade."""
+        found: dict[str, dict[str, float]] = {}
+        for query, document, grade in self._db.all("SELECT query, document, grade FROM pins ORDER BY query, document"):
+            found.setdefault(query, {})[document] = grade
+        return found
+
+    def numbered(self) -> dict[str, dict[int, float]]:
+        """The same with document numbers; documents that are gone are left out."""
+        rows = self._db.all(
+            "SELECT p.query, d.number, p.grade FROM pins p JOIN documents d ON d.id = p.document "
+            "ORDER BY p.query, d.number"
+        )
+        found: dict[str, dict[int, float]] = {}
+        for query, number, grade in rows:
+            found.setdefault(query, {})[number] = grade
+        return found
