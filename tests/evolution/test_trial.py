@@ -91,15 +91,16 @@ def test_a_choice_that_costs_held_out_queries_is_never_made() -> None:
     base = spread(0.5)
     held_out = {"nothing": base, "harmful": base - 0.01, "good": base + 0.02}
     taught = {"nothing": base, "harmful": base + 0.5, "good": base + 0.3}
-    assert chosen(held_out, taught, "nothing") == "good"
-    assert chosen({key: held_out[key] for key in ("nothing", "harmful")}, taught, "nothing") == "nothing"
+    assert chosen(held_out, held_out, taught, "nothing") == "good"
+    two = {key: held_out[key] for key in ("nothing", "harmful")}
+    assert chosen(two, two, taught, "nothing") == "nothing"
 
 
 def test_of_equally_harmless_choices_the_faithful_one_is_made() -> None:
     base = spread(0.5)
     held_out = {"nothing": base, "forgetful": base + 0.03, "faithful": base + 0.01}
     taught = {"nothing": base, "forgetful": base + 0.05, "faithful": base + 0.45}
-    assert chosen(held_out, taught, "nothing") == "faithful"
+    assert chosen(held_out, held_out, taught, "nothing") == "faithful"
 
 
 def test_bystanders_count_where_the_lessons_know_no_strangers() -> None:

@@ -67,7 +67,8 @@ class Guarded:
         plans = jury.sparing(_plans([fit.choose() for fit in fits], untaught), untaught)
         held_out, bystanders = jury.held_out(plans), jury.held_out(plans, bystanders=True)
         shares = {"strangers": fits[0].strangers, "untouched": fits[0].untouched}
-        plan = _chosen_plan(traffic(held_out, bystanders, untaught, **shares), jury.taught(plans), untaught)
+        expected = traffic(held_out, bystanders, untaught, **shares)
+        plan = _chosen_plan(held_out, expected, jury.taught(plans), untaught)
         quality = Quality(float(held_out[untaught].mean()), float(held_out[plan].mean()), len(held_out[plan]))
         return self._proposal(names, plan, untaught, jury, quality)
 
@@ -110,7 +111,7 @@ class Fit:
         held_out = _joined([asked for asked, _ in folds])
         bystanders = _joined([others for _, others in folds])
         expected = traffic(held_out, bystanders, NOTHING, strangers=self.strangers, untouched=self.untouched)
-        return chosen(expected, self.own.outcomes(choices), NOTHING)
+        return chosen(held_out, expected, self.own.outcomes(choices), NOTHING)
 
 
 class Jury:
@@ -213,21 +214,21 @@ def _all(choice: Choice, untaught: Plan) -> Plan:
     return tuple(choice for _ in untaught[0]), untaught[1]
 
 
-def chosen(held_out: Outcomes[T], taught: Outcomes[T], untaught: T) -> T:
-    """The choice to make, from what each does to held-out queries and to the taught ones themselves.
+def chosen(held_out: Outcomes[T], expected: Outcomes[T], taught: Outcomes[T], untaught: T) -> T:
+    """The choice to make, from what each does to held-out queries, to expected traffic, and to the taught queries.
 
     1. Harmless: held-out queries do not fall below the untaught index (but for a trifle that is within the noise).
     2. Faithful: of these, those that give the taught queries most of what any of them gives.
-    3. Of these, as good as the best for held-out queries (within the noise), the best for the taught ones; among
-       equals the best for held-out queries.
+    3. Of these, as good as the best for the traffic to expect (within the noise), the best for the taught queries;
+       among equals the best for the traffic.
     """
     harmless = [choice for choice in held_out if _harmless(held_out[choice], held_out[untaught])]
     own = {choice: float(taught[choice].mean()) for choice in harmless}
     enough = own[untaught] + FAITHFUL * (max(own.values()) - own[untaught])
     faithful = [choice for choice in harmless if own[choice] >= enough]
-    best = max((held_out[choice] for choice in faithful), key=lambda scores: float(scores.mean()))
-    near = [choice for choice in faithful if _behind(best, held_out[choice]) <= NEAR]
-    return max(near, key=lambda choice: (round(own[choice], 2), float(held_out[choice].mean())))
+    best = max((expected[choice] for choice in faithful), key=lambda scores: float(scores.mean()))
+    near = [choice for choice in faithful if _behind(best, expected[choice]) <= NEAR]
+    return max(near, key=lambda choice: (round(own[choice], 2), float(expected[choice].mean())))
 
 
 def traffic(
@@ -253,11 +254,11 @@ def _joined(folds: Sequence[Outcomes[T]]) -> dict[T, Scores]:
     return {choice: np.concatenate([fold[choice] for fold in folds]) for choice in folds[0]}
 
 
-def _chosen_plan(expected: Outcomes[Plan], taught: Outcomes[Plan], untaught: Plan) -> Plan:
+def _chosen_plan(held_out: Outcomes[Plan], expected: Outcomes[Plan], taught: Outcomes[Plan], untaught: Plan) -> Plan:
     """Other weights than the untaught ones only if they are clearly better: they change every ranking."""
-    usual = chosen({plan: scores for plan, scores in expected.items() if plan[1] == untaught[1]}, taught, untaught)
-    other = chosen(expected, taught, untaught)
-    return other if _behind(expected[other], expected[usual]) > CLEARLY else usual
+    usual = {plan: scores for plan, scores in held_out.items() if plan[1] == untaught[1]}
+    plan, other = chosen(usual, expected, taught, untaught), chosen(held_out, expected, taught, untaught)
+    return other if _behind(expected[other], expected[plan]) > CLEARLY else plan
 
 
 def _sparing(pinned: Outcomes[T], untaught: T) -> list[T]:
