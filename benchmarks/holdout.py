@@ -13,6 +13,7 @@ import random
 import tempfile
 import time
 from collections import defaultdict
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -76,9 +77,12 @@ def paired_p(before: np.ndarray, after: np.ndarray, rounds: int = 10_000) -> flo
     return float(((np.abs((signs * difference).mean(1)) >= abs(difference.mean()) - 1e-12).sum() + 1) / (rounds + 1))
 
 
-def run(data: Collection, encoder: str, seeds: int, wrong: float) -> dict:
+def run(data: Collection, encoder: str, seeds: int, wrong: float, policy: str) -> dict:
     befores, afters, owns, owned, evolve_seconds, choices = [], [], [], [], [], []
-    with tempfile.TemporaryDirectory() as folder, evokey.open(folder, encoder=ENCODERS[encoder]) as memory:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        evokey.open(folder, encoder=ENCODERS[encoder], policy=policy) as memory,
+    ):
         memory.add(data.documents)
         for seed in range(seeds):
             queries = sorted(data.judged)
@@ -103,6 +107,7 @@ def run(data: Collection, encoder: str, seeds: int, wrong: float) -> dict:
     return {
         "dataset": data.name,
         "encoder": encoder,
+        "policy": policy,
         "wrong": wrong,
         "seeds": seeds,
         "held_out": means,
@@ -121,17 +126,18 @@ def main() -> None:
     parser.add_argument("--encoder", nargs="+", default=list(ENCODERS), choices=list(ENCODERS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--wrong", type=float, default=0.0, help="share of the lessons that name a wrong document")
+    parser.add_argument("--policy", nargs="+", default=["guarded"], choices=["guarded", "paper"])
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     results = []
     for folder in options.folders:
         data = Collection(folder)
-        for encoder in options.encoder:
-            result = run(data, encoder, options.seeds, options.wrong)
+        for encoder, policy in product(options.encoder, options.policy):
+            result = run(data, encoder, options.seeds, options.wrong, policy)
             results.append(result)
             (a, b), (c, d) = result["held_out"], result["taught"]
             print(
-                f"{data.name:28} {encoder:10} held out {a:.4f} → {b:.4f} ({result['gain']:+.1%}); "
+                f"{data.name:28} {encoder:10} {policy:8} held out {a:.4f} → {b:.4f} ({result['gain']:+.1%}); "
                 f"taught {c:.4f} → {d:.4f}; evolve {result['evolve_seconds']:.1f} s",
                 flush=True,
             )

@@ -17,6 +17,8 @@ HALF = (
 )
 WRONG = "scifact nfcorpus cranfield climate_fever_evidence pubmedqa_l locomo10".split()
 
+PAPER = "scifact cranfield locomo10".split()
+
 
 def script(name: str, *arguments: object) -> None:
     subprocess.run([sys.executable, HERE / name, *map(str, arguments)], check=True)
@@ -31,6 +33,9 @@ def main() -> None:
     script("evolve_cost.py", "--out", RESULTS / "evolve-cost.json")
     script("holdout.py", *(data / name for name in HALF), "--out", RESULTS / "holdout.json")
     script("holdout.py", *(data / name for name in WRONG), "--wrong", 0.3, "--out", RESULTS / "holdout-wrong.json")
+    paper = ["--encoder", "bm25", "wordllama", "--policy", "guarded", "paper", "--out", RESULTS / "paper.json"]
+    script("holdout.py", *(data / name for name in PAPER), *paper)
+    script("speed.py", "--out", RESULTS / "speed.json")
     script("tables.py")
 
 

@@ -3,12 +3,15 @@
     python benchmarks/speed.py [--documents 100000] [--queries 400] [--data ../shared/data] [--out FILE]
 
 Texts are those of the corpora under --data, repeated with shuffled sentences until there are enough; queries are
-theirs too, taken from the sets in turn. A memory has learned from 2,000 lessons on 400 documents and fetches the
-documents it finds; the others return numbers alone: faiss gets the query's vector, bm25s its stems, tantivy its stems
-in one string. Everything runs on one thread, query by query in turn, so that noise hits all alike. What the search of
-a memory adds to that of a bare index is told by the ratio of medians.
+theirs too, taken from the sets in turn. A memory has learned from 2,000 lessons on 400 documents, takes the query as a
+text and fetches the documents it finds. A bare index does less: it returns numbers alone, and gets the query's vector
+(faiss) or stems (bm25s, tantivy). "Texts in and out" are the same indexes made to stem the query and to hand out texts.
+Everything runs on one thread, query by query in turn, so that noise hits all alike (bm25s's numpy back-end, far behind,
+runs by itself: it would leave the others cold caches). Ratios are of medians, over the fastest of the others. BM25 is
+warmed by other queries of the same sets first.
 """
 
+# ruff: noqa: E402 - the number of threads must be set before numpy is imported
 from __future__ import annotations
 
 import argparse
@@ -29,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS"):
-    os.environ[variable] = "1"  # before numpy is imported
+    os.environ[variable] = "1"
 
 import bm25s
 import faiss
@@ -40,9 +43,13 @@ import evokey
 from evokey.encoders.bm25 import BM25
 
 DIMENSIONS, K, WARM = 256, 10, 20
+OTHERS = 1_000
+"""Other queries, asked first."""
+WHOLE = "texts in and out"
 TAUGHT, WORDINGS = 400, 5
 BATCH = 5_000
 HERE = Path(__file__).parent
+ENCODER = BM25()
 Search = Callable[[int], Any]
 
 
@@ -101,10 +108,10 @@ def vectors_of_lessons(vectors: Any) -> Any:
 # ---- timing
 
 
-def interleaved(searches: dict[str, Search], count: int) -> dict[str, list[float]]:
+def interleaved(searches: dict[str, Search], count: int, warm: int = WARM) -> dict[str, list[float]]:
     """Seconds of every search for every query, taken in turn, in another order each time."""
     for search in searches.values():
-        for query in range(min(WARM, count)):
+        for query in range(min(warm, count)):
             search(query)
     names, chance = list(searches), random.Random(17)
     seconds: dict[str, list[float]] = {name: [] for name in names}
@@ -118,16 +125,20 @@ def interleaved(searches: dict[str, Search], count: int) -> dict[str, list[float
 
 
 def compared(searches: dict[str, Search], count: int) -> dict[str, Any]:
-    seconds = interleaved(searches, count)
+    apart = {name for name in searches if "(numpy)" in name}
+    seconds = interleaved({name: search for name, search in searches.items() if name not in apart}, count)
+    seconds |= interleaved({name: searches[name] for name in sorted(apart)}, count)
     medians = {name: statistics.median(times) for name, times in seconds.items()}
-    others = {name: median for name, median in medians.items() if not name.startswith("evokey")}
+    bare = {name: median for name, median in medians.items() if not name.startswith("evokey") and WHOLE not in name}
+    whole = {name: median for name, median in medians.items() if WHOLE in name} or bare
     return {
         "queries": count,
         "median_ms": {name: 1000 * median for name, median in medians.items()},
         "p95_ms": {name: 1000 * float(np.quantile(times, 0.95)) for name, times in seconds.items()},
-        "fastest_other": min(others, key=others.__getitem__),
-        "ratio": medians["evokey"] / min(others.values()),
-        "ratio_untaught": medians["evokey, untaught"] / min(others.values()),
+        "fastest_other": min(bare, key=bare.__getitem__),
+        "ratio": medians["evokey"] / min(bare.values()),
+        "ratio_untaught": medians["evokey, untaught"] / min(bare.values()),
+        "ratio_texts_in_and_out": medians["evokey"] / min(whole.values()),
     }
 
 
@@ -225,41 +236,53 @@ def dense(folder: Path, documents: list[evokey.Document], count: int) -> dict[st
         return {**costs, **teaching, **compared(searches, count)}
 
 
-def sparse(folder: Path, documents: list[evokey.Document], queries: list[str]) -> dict[str, Any]:
+def sparse(
+    folder: Path, documents: list[evokey.Document], queries: list[str], other_queries: list[str]
+) -> dict[str, Any]:
     costs = filled(folder, "bm25", documents)
     stems = [stemmed(document.text) for document in documents]
-    asked = [stemmed(query) for query in queries]
-    others = {**bm25s_searches(stems, asked), "tantivy": tantivy_search(stems, asked)}
+    others = {**bm25s_searches(documents, stems, queries), **tantivy_searches(stems, queries)}
     with evokey.open(folder) as memory:
         teaching = taught(memory, list(lessons(documents)))
+    with evokey.open(folder) as memory:
+        first = {"just opened": lambda query: memory.search(other_queries[query], K)}
+        seconds = interleaved(first, len(other_queries), warm=1)["just opened"]
         searches: dict[str, Search] = {
             "evokey": lambda query: memory.search(queries[query], K),
             "evokey, untaught": lambda query: memory.search(queries[query], K, epoch=0),
             **others,
         }
-        return {**costs, **teaching, **compared(searches, len(queries))}
+        opening = {"first_queries_median_ms": 1000 * statistics.median(seconds[: len(queries)])}
+        return {**costs, **teaching, **compared(searches, len(queries)), **opening}
 
 
 def stemmed(text: str) -> list[str]:
-    return list(BM25().documents([text])[0].elements())  # type: ignore[attr-defined]
+    return list(ENCODER.documents([text])[0].elements())  # type: ignore[attr-defined]
 
 
-def bm25s_searches(stems: list[list[str]], asked: list[list[str]]) -> dict[str, Search]:
+def bm25s_searches(documents: list[evokey.Document], stems: list[list[str]], queries: list[str]) -> dict[str, Search]:
+    asked = [stemmed(query) for query in queries]
     searches: dict[str, Search] = {}
     for backend in ("numpy", "numba"):
-        index = bm25s.BM25(k1=0.9, b=0.4, method="lucene", backend=backend)
+        index = bm25s.BM25(k1=ENCODER.k1, b=ENCODER.b, method="lucene", backend=backend)
         index.index(stems, show_progress=False)
         if backend == "numba":
             index.activate_numba_scorer()
-        searches[f"bm25s ({backend})"] = lambda query, index=index: index.retrieve(
-            [asked[query]], k=K, show_progress=False
-        )
+
+        def bare(stems: list[str], index: Any = index) -> Any:
+            return index.retrieve([stems], k=K, show_progress=False)
+
+        def whole(text: str, bare: Any = bare) -> Any:
+            return [documents[number] for number in bare(stemmed(text)).documents[0]]
+
+        searches[f"bm25s ({backend})"] = lambda query, bare=bare: bare(asked[query])
+        searches[f"bm25s ({backend}), {WHOLE}"] = lambda query, whole=whole: whole(queries[query])
     return searches
 
 
-def tantivy_search(stems: list[list[str]], asked: list[list[str]]) -> Search:
-    schema = tantivy.SchemaBuilder().add_text_field("text", tokenizer_name="words", index_option="freq").build()
-    index = tantivy.Index(schema)
+def tantivy_searches(stems: list[list[str]], queries: list[str]) -> dict[str, Search]:
+    builder = tantivy.SchemaBuilder().add_text_field("text", tokenizer_name="words", index_option="freq", stored=True)
+    index = tantivy.Index(builder.build())
     words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
     index.register_tokenizer("words", words)
     writer = index.writer(heap_size=1_000_000_000, num_threads=1)
@@ -269,7 +292,18 @@ def tantivy_search(stems: list[list[str]], asked: list[list[str]]) -> Search:
     writer.wait_merging_threads()
     index.reload()
     searcher = index.searcher()
-    return lambda query: searcher.search(index.parse_query(" ".join(asked[query]), ["text"]), K, count=False).hits
+    asked = [" ".join(stemmed(query)) for query in queries]
+
+    def bare(stems: str) -> Any:
+        return searcher.search(index.parse_query(stems, ["text"]), K, count=False).hits
+
+    def whole(text: str) -> Any:
+        return [searcher.doc(place)["text"] for _, place in bare(" ".join(stemmed(text)))]
+
+    return {
+        "tantivy": lambda query: bare(asked[query]),
+        f"tantivy, {WHOLE}": lambda query: whole(queries[query]),
+    }
 
 
 def versions() -> dict[str, str]:
@@ -282,7 +316,7 @@ def printed(name: str, result: dict[str, Any]) -> None:
     for key, value in result.items():
         if isinstance(value, dict):
             for inner, number in value.items():
-                print(f"  {key:34} {inner:20} {number if isinstance(number, list) else format(number, ',.3f')}")
+                print(f"  {key:34} {inner:34} {number if isinstance(number, list) else format(number, ',.3f')}")
         else:
             print(f"  {key:34} {format(value, ',.3f') if isinstance(value, float) else value}")
     sys.stdout.flush()
@@ -301,11 +335,13 @@ def main() -> None:
         return opening(options.opening)
     if not options.data.is_dir():
         sys.exit(f"{options.data} is not there: give --data, a folder of sets in BEIR layout. Nothing was measured.")
-    documents, queries = corpus(options.data, options.documents), questions(options.data, options.queries)
+    documents = corpus(options.data, options.documents)
+    queries = questions(options.data, options.queries + OTHERS)
+    queries, others = queries[: options.queries], queries[options.queries :]
     results: dict[str, Any] = {"documents": len(documents), "k": K, "threads": 1, "versions": versions()}
     parts: dict[str, Callable[[Path], dict[str, Any]]] = {
         "dense": lambda folder: dense(folder, documents, len(queries)),
-        "bm25": lambda folder: sparse(folder, documents, queries),
+        "bm25": lambda folder: sparse(folder, documents, queries, others),
         "hybrid": lambda folder: filled(folder, None, documents),
     }
     for name in options.only:

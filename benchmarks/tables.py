@@ -64,7 +64,34 @@ def cost() -> str:
     return table(["retriever", "documents", "evolve", "ratio", "add / s", "feedback / s"], rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {"demo": demo, "holdout": holdout, "wrong": wrong, "cost": cost}
+def paper() -> str:
+    rows = []
+    for one in loaded("paper.json"):
+        (before, after), (own_before, own_after) = one["held_out"], one["taught"]
+        change = f"{after / before - 1:+.1%}"
+        own = f"{own_before:.2f} → {own_after:.2f}"
+        rows.append([one["dataset"], one["encoder"], one["policy"], f"{before:.3f}", f"**{after:.3f}**", change, own])
+    return table(["set", "retriever", "policy", "untaught", "taught", "change", "taught queries"], rows)
+
+
+def speed() -> str:
+    found, rows = loaded("speed.json"), []
+    for kind in ("dense", "bm25"):
+        one = found[kind]
+        for name, milliseconds in one["median_ms"].items():
+            ratio = milliseconds / one["median_ms"]["evokey"]
+            rows.append([f"{kind}: {name}", f"{milliseconds:.2f}", f"{one['p95_ms'][name]:.2f}", f"{1 / ratio:.2f}"])
+    return table([f"{found['documents']:,} documents", "median ms", "p95 ms", "evokey takes × as long"], rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "demo": demo,
+    "holdout": holdout,
+    "wrong": wrong,
+    "cost": cost,
+    "paper": paper,
+    "speed": speed,
+}
 
 
 def filled(text: str) -> str:

@@ -22,7 +22,7 @@ ORDER = [
     ["evolution"],
     ["settings", "index"],
     ["memory"],
-    ["demo"],
+    ["demo", "doctor"],
     ["cli"],
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

@@ -595,3 +595,70 @@ def test_the_demo_removes_no_folder_that_is_not_its_own(tmp_path: Path) -> None:
     (tmp_path / "memory" / "diary.txt").write_text("mine")
     run("demo", "--out", tmp_path, "--json")
     assert (tmp_path / "memory" / "diary.txt").read_text() == "mine"
+
+
+def test_looking_back_undoing_and_explaining_through_the_command_line(at: Path) -> None:
+    run("feedback", QUESTION, "-r", "q3", "--actor", "ada", "--at", at)
+    run("evolve", "--at", at)
+    listed = value(run("epochs", "--at", at, "--json"))
+    assert [(one["epoch"], one["kind"], one["current"]) for one in listed] == [
+        (0, "untaught", False),
+        (1, "evolve", True),
+    ]
+    changed = value(run("diff", 0, "--at", at, "--json"))
+    assert [one["document"] for one in changed["documents"]] == ["q3"]
+    assert changed["queries"][0]["after"][0] == "q3"
+    told = value(run("explain", "q3", QUESTION, "--at", at, "--json"))
+    assert (told["rank_after"], told["lessons"][0]["actor"]) == (1, "ada")
+    assert value(run("rollback", 0, "--at", at, "--json")) == {"epoch": 2, "as": 0}
+    assert found(at, QUESTION) == []
+    for words in (("epochs",), ("diff", 0, 1), ("explain", "q3", QUESTION), ("rollback", 1)):
+        shown = run(*words, "--at", at)
+        assert shown.exit_code == 0 and shown.stdout.strip()
+
+
+def test_pins_are_set_listed_and_taken_out(at: Path) -> None:
+    assert value(run("pin", "purring", "-r", "cat=2", "--at", at, "--json")) == {"purring": {"cat": 2.0}}
+    assert "purring" in run("pin", "--at", at).stdout
+    assert value(run("pin", "purring", "--remove", "--at", at, "--json")) == {}
+    assert run("pin", "purring", "--at", at).exit_code == WRONG_USE
+    assert run("pin", "purring", "-r", "nobody", "--at", at).exit_code == FAILED
+
+
+def test_the_doctor_finds_a_flipped_bit_and_rebuilds(at: Path) -> None:
+    assert value(run("doctor", "--at", at, "--json")) == {"sound": True, "rebuilt": None, "findings": []}
+    array = next((at / "keys").rglob("owners.npy"))
+    damaged = bytearray(array.read_bytes())
+    damaged[-1] ^= 1
+    array.write_bytes(damaged)
+    found = run("doctor", "--at", at, "--json")
+    assert found.exit_code == FAILED and "owners.npy: its checksum is wrong" in json.loads(found.stdout)["findings"][0]
+    mended = value(run("doctor", "--rebuild", "--at", at, "--json"))
+    assert mended["sound"] and mended["rebuilt"] == value(run("stats", "--at", at, "--json"))["documents"]
+
+
+def test_ranges_of_numbers_filter(tmp_path: Path) -> None:
+    table = tmp_path / "books.csv"
+    table.write_text('id,title,text,year\na,Old,"tea, hot",1990\nb,New,tea cold,2021\nc,Unknown,tea,\n', "utf-8")
+    kb = tmp_path / "books"
+    assert run("add", table, "--at", kb).exit_code == 0
+
+    def ids(*where: str) -> list[str]:
+        options = [word for one in where for word in ("--where", one)]
+        return sorted(hit["id"] for hit in value(run("search", "tea", *options, "--at", kb, "--json")))
+
+    assert ids("year>=2000") == ["b"]
+    assert ids("year<2000") == ["a"]
+    assert ids("year>1980", "year<=2021") == ["a", "b"]
+    assert ids("year=2021") == ["b"]
+    assert run("search", "tea", "--where", "year>=new", "--at", kb).exit_code == WRONG_USE
+
+
+def test_another_language_is_stemmed_by_its_own_rules(tmp_path: Path) -> None:
+    notes = tmp_path / "notizen.jsonl"
+    notes.write_text('{"id": "haus", "text": "Die Häuser stehen leer"}\n', "utf-8")
+    assert run("init", "--encoder", "bm25", "--language", "german", "--at", tmp_path / "de").exit_code == 0
+    assert run("add", notes, "--at", tmp_path / "de").exit_code == 0
+    assert [hit["id"] for hit in value(run("search", "Haus", "--at", tmp_path / "de", "--json"))] == ["haus"]
+    unknown = run("init", "--encoder", "bm25", "--language", "klingon", "--at", tmp_path / "kl")
+    assert unknown.exit_code == WRONG_USE and "klingon" in complaint(unknown)

@@ -33,3 +33,8 @@ def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text("utf-8")
     targets = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
     assert [link for link in targets if not (ROOT / page).parent.joinpath(link).exists()] == []
+
+
+def test_the_page_of_the_command_line_is_what_the_program_says() -> None:
+    check = subprocess.run([sys.executable, ROOT / "docs" / "generate.py", "--check"], check=False)
+    assert check.returncode == 0, "write it again with: python docs/generate.py"

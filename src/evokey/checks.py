@@ -16,6 +16,7 @@ Graded = Iterable[str] | Mapping[str, float]
 WRONG = -1.0
 HIGHEST = 1_000_000
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
+BOUNDS = {"lt", "lte", "gt", "gte"}
 FIELDS = {"id", "text", "title", "metadata"}
 
 
@@ -173,9 +174,21 @@ def filter(where: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(where, Mapping) or not all(isinstance(field, str) for field in where):
         raise InvalidFilter(f'where is a mapping of field names to values, like {{"lang": "en"}}, not {where!r}')
     for field, wanted in where.items():
+        if isinstance(wanted, Mapping):
+            _check_range(field, wanted)
+            continue
         for value in wanted if isinstance(wanted, list | tuple | set | frozenset) else [wanted]:
             _check_condition(field, value)
     return where
+
+
+def _check_range(field: str, bounds: Mapping[Any, Any]) -> None:
+    if not bounds or set(bounds) - BOUNDS:
+        raise InvalidFilter(f"where[{field!r}] is a range of {', '.join(sorted(BOUNDS))}, not {dict(bounds)!r}")
+    for value in bounds.values():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
+            raise InvalidFilter(f"where[{field!r}]: the bounds of a range are finite numbers, not {value!r}")
+        _check_condition(field, value)
 
 
 def _check_condition(field: str, value: Any) -> None:

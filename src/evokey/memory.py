@@ -398,6 +398,12 @@ class Memory:
             bytes=sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file()),
         )
 
+    def save(self) -> None:
+        """Write base keys that are only in memory; close does it too. Nothing is lost without: they are made again."""
+        self._check_open()
+        with self._exclusive():
+            self._index.save(force=True)
+
     def close(self) -> None:
         """Write what is only in memory and let another process write."""
         with self._writing:

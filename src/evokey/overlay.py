@@ -51,7 +51,7 @@ class Overlay:
 
     def likeness(self, question: Any) -> Scores:
         """q·e for every taught text."""
-        return np.zeros(0) if self.texts is None else self.texts.exact(question, np.arange(len(self.texts)))
+        return np.zeros(0) if self.texts is None else np.asarray(self.texts.scores(question), np.float64)
 
     def taught(self, number: int) -> tuple[Numbers, Scores]:
         """Which texts a document was taught, and their α."""

@@ -51,7 +51,9 @@ def search(retriever: Retriever, question: Any, k: int, overlay: Overlay, among:
     if not len(overlay.documents):
         return untouched
     scores = overlay.scores(scan.of(overlay.documents), question)
-    found = scores > (0.0 if isinstance(question, SparseQuestion) else -np.inf)
+    found = scores > scan.floor
+    if len(untouched) == k:
+        found &= scores >= untouched.scores[-1]
     if among is not None:
         found &= np.isin(overlay.documents, among)
     numbers = np.concatenate([untouched.numbers, overlay.documents[found]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
@@ -15,10 +14,11 @@ from rich.markup import escape
 
 import evokey
 from evokey import checks, ingest
-from evokey.cli import screen
+from evokey.cli import screen, travel
 from evokey.cli.demo import demo
-from evokey.errors import InvalidDocument, InvalidFilter, InvalidInput, NotAMemory
-from evokey.settings import FILE, place
+from evokey.cli.options import HERE, AsJson, At, conditions, existing, graded
+from evokey.errors import InvalidDocument, InvalidInput
+from evokey.settings import Settings
 from evokey.types import Document
 
 app = typer.Typer(
@@ -29,13 +29,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-At = Annotated[Path, typer.Option("--at", help="Directory of the memory.", envvar="EVOKEY_AT")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value, for machines.")]
-HERE = Path(".evokey")
 BATCH = 2_000
-
-
-app.command()(demo)
 
 
 def main() -> None:
@@ -51,22 +45,20 @@ def root(
         raise typer.Exit()
 
 
-def _existing(at: Path) -> evokey.Memory:
-    if not (place(at) / FILE).exists():
-        raise NotAMemory(f"there is no memory at {at}; make one with: evokey init --at {at}")
-    return evokey.open(at)
-
-
 @app.command()
 def init(
     at: At = HERE,
     encoder: Annotated[list[str] | None, typer.Option(help="bm25, wordllama, given; several are fused.")] = None,
     keys: Annotated[str | None, typer.Option(help="How a document becomes a key: full.")] = None,
-    policy: Annotated[str | None, typer.Option(help="How keys learn: guarded.")] = None,
+    language: Annotated[str | None, typer.Option(help="Of BM25: a Snowball stemmer, such as german; or none.")] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="How keys learn: guarded, or paper (the paper's own rule, for comparison).")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a new memory. Without options: BM25 and WordLlama, fused."""
-    with screen.reported(as_json), evokey.open(at, encoder=encoder, keys=keys, policy=policy) as memory:
+    wanted: Any = encoder if language is None else _spoken(encoder, language)
+    with screen.reported(as_json), evokey.open(at, encoder=wanted, keys=keys, policy=policy) as memory:
         stats = memory.stats()
         if as_json:
             screen.emit({"at": str(at), **stats.to_dict()})
@@ -76,9 +68,16 @@ def init(
         screen.say(f"next: evokey add FILES --at {where}")
 
 
+def _spoken(encoders: list[str] | None, language: str) -> list[Any]:
+    names = encoders or [one.encoder for one in Settings().retrievers]
+    return [{"name": name, "language": language} if name == "bm25" else name for name in names]
+
+
 @app.command()
 def add(
-    paths: Annotated[list[Path], typer.Argument(help="JSONL, text or Markdown files, folders of these, BEIR folders.")],
+    paths: Annotated[
+        list[Path], typer.Argument(help="JSONL, CSV, text or Markdown files, folders of these, BEIR folders.")
+    ],
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
@@ -121,38 +120,19 @@ def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     at: At = HERE,
     k: Annotated[int, typer.Option("-k", help="How many documents.")] = 10,
-    where: Annotated[list[str] | None, typer.Option(help="field=value; the same field again means 'one of'.")] = None,
+    where: Annotated[list[str] | None, typer.Option(help="field=value (again: one of), year>=2020, year<2024.")] = None,
     epoch: Annotated[int | None, typer.Option(help="With what was known at this epoch; 0 is untaught.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find documents: the plain index and what it has learned, no language model."""
-    with screen.reported(as_json), _existing(at) as memory:
-        hits = memory.search(query, k=k, where=_conditions(where or []) or None, epoch=epoch)
+    with screen.reported(as_json), existing(at) as memory:
+        hits = memory.search(query, k=k, where=conditions(where or []) or None, epoch=epoch)
         if as_json:
             screen.emit([{"id": hit.id, "score": hit.score, **_shown(hit.document)} for hit in hits])
         elif hits:
             screen.console.print(screen.hits_table(hits))
         else:
             screen.say("nothing found")
-
-
-def _conditions(pairs: list[str]) -> dict[str, Any]:
-    """field=value pairs; a value that reads as JSON (a number, true) is taken as such."""
-    found: dict[str, list[Any]] = {}
-    for pair in pairs:
-        field, equals, value = pair.partition("=")
-        if not equals or not field:
-            raise InvalidFilter(f"--where {pair} is not of the form field=value")
-        found.setdefault(field, []).extend(_meanings(value))
-    return found
-
-
-def _meanings(value: str) -> list[Any]:
-    try:
-        read = json.loads(value)
-    except json.JSONDecodeError:
-        return [value]
-    return [value, read] if isinstance(read, int | float) else [value]
 
 
 def _shown(document: Document) -> dict[str, Any]:
@@ -175,7 +155,7 @@ def feedback(
     as_json: AsJson = False,
 ) -> None:
     """Record which documents were right for a question. Learned from at the next evolve."""
-    with screen.reported(as_json), _existing(at) as memory:
+    with screen.reported(as_json), existing(at) as memory:
         if (query is None) == (file is None) or (file and (relevant or irrelevant or unit)):
             raise InvalidInput("give a question with --relevant or --irrelevant, or --file with many lessons")
         lessons = _lessons(file, actor) if file else [_lesson(query or "", relevant, irrelevant, unit, actor)]
@@ -190,17 +170,8 @@ def feedback(
 def _lesson(
     query: str, relevant: list[str] | None, irrelevant: list[str] | None, units: list[str] | None, actor: str | None
 ) -> dict[str, Any]:
-    graded = dict(_graded(one) for one in relevant or [])
-    return {"query": query, "relevant": graded, "irrelevant": irrelevant or [], "units": units, "actor": actor}
-
-
-def _graded(said: str) -> tuple[str, float]:
-    """id or id=grade; an id may itself hold an equals sign."""
-    id, equals, grade = said.rpartition("=")
-    try:
-        return (id, float(grade)) if equals else (said, 1.0)
-    except ValueError:
-        return said, 1.0
+    grades = dict(graded(one) for one in relevant or [])
+    return {"query": query, "relevant": grades, "irrelevant": irrelevant or [], "units": units, "actor": actor}
 
 
 def _lessons(file: Path, actor: str | None) -> list[dict[str, Any]]:
@@ -229,7 +200,7 @@ def evolve(
     as_json: AsJson = False,
 ) -> None:
     """Learn from the lessons: publish a new epoch if held-out questions say it helps."""
-    with screen.reported(as_json), _existing(at) as memory:
+    with screen.reported(as_json), existing(at) as memory:
         with screen.working("cross-fitting", as_json):
             report = memory.evolve(dry_run=dry_run)
         if as_json:
@@ -252,7 +223,7 @@ def forget(
     as_json: AsJson = False,
 ) -> None:
     """Erase lessons for good, and everything learned from them. In effect at once."""
-    with screen.reported(as_json), _existing(at) as memory:
+    with screen.reported(as_json), existing(at) as memory:
         if query is actor is document is None:
             raise InvalidInput("say what to forget: --query, --actor or --document")
         with screen.working("forgetting and refitting", as_json):
@@ -267,7 +238,7 @@ def forget(
 @app.command()
 def stats(at: At = HERE, as_json: AsJson = False) -> None:
     """What the memory holds."""
-    with screen.reported(as_json), _existing(at) as memory:
+    with screen.reported(as_json), existing(at) as memory:
         found = memory.stats()
         if as_json:
             screen.emit(found.to_dict())
@@ -275,3 +246,7 @@ def stats(at: At = HERE, as_json: AsJson = False) -> None:
         for name, value in asdict(found).items():
             shown = ", ".join(value) if isinstance(value, list) else f"{value:,}" if isinstance(value, int) else value
             screen.say(f"[dim]{name.replace('_', ' '):>18}[/]  {shown}")
+
+
+for command in (demo, *travel.COMMANDS):
+    app.command()(command)

@@ -76,6 +76,13 @@ def tracked(items: Iterable[T], what: str, as_json: bool, total: int | None = No
         yield from progress.track(items, total=total, description=what)
 
 
+def plain_table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(column)
+    return table
+
+
 def hits_table(hits: Sequence[Hit]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("", justify="right", style="dim")

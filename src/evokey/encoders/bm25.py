@@ -2,6 +2,7 @@
 
 Document side: count / (count + k1·(1 − b + b·length / average)). Query side: count · ln(1 + (N − df + ½) / (df + ½)).
 A text becomes its counted stems; the store derives the weights, because they follow the documents that come and go.
+Stemming is Snowball's, in any of its languages; stop words are dropped in English alone (idf makes the others light).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from evokey.errors import InvalidSettings
 from evokey.protocols import Bag
 from evokey.types import Scores
 
+UNSTEMMED = "none"
 WORD = re.compile(r"[^\W_]+")
 STOP_WORDS = frozenset(
     (
@@ -31,12 +33,16 @@ STOP_WORDS = frozenset(
 class BM25:
     kind: ClassVar[str] = "sparse"
 
-    def __init__(self, k1: float = 0.9, b: float = 0.4) -> None:
+    def __init__(self, k1: float = 0.9, b: float = 0.4, language: str = "english") -> None:
         if not (k1 > 0 and 0 <= b <= 1):
             raise InvalidSettings(f"bm25 needs k1 > 0 and 0 ≤ b ≤ 1, not k1={k1}, b={b}")
+        known = [*Stemmer.algorithms(), UNSTEMMED]
+        if language not in known:
+            raise InvalidSettings(f"bm25 knows no language {language!r}; choose one of: {', '.join(sorted(known))}")
         self.k1, self.b = k1, b
-        self.identity = "bm25/english/1"
-        self._stem = Stemmer.Stemmer("english", 100_000).stemWords
+        self.identity = f"bm25/{language}/1"
+        self._stem = list if language == UNSTEMMED else Stemmer.Stemmer(language, 100_000).stemWords
+        self._stop_words = STOP_WORDS if language in ("english", "porter") else frozenset()
 
     def documents(self, texts: Sequence[str]) -> list[Bag]:
         return [self._bag(text) for text in texts]
@@ -45,7 +51,7 @@ class BM25:
         return [self._bag(text) for text in texts]
 
     def _bag(self, text: str) -> Bag:
-        words = [word for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
+        words = [word for word in WORD.findall(text.lower()) if word not in self._stop_words]
         return Counter(self._stem(words))
 
     def pivots(self, lengths: Scores, average: float) -> Scores:

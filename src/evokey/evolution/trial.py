@@ -134,7 +134,8 @@ class Trial:
             empty = np.zeros((len(asked), 0), np.float32)
             return Sheet(asked, questions, empty, empty, -np.inf)
         base, block = attribution.base, attribution.block
-        return Sheet(asked, questions, base.table(questions), block.table(questions), base.floor)
+        floor = 0.0 if self._retriever.kind == "sparse" else -np.inf  # no shared word, no hit
+        return Sheet(asked, questions, base.table(questions), block.table(questions), floor)
 
     def _weights_of(self, choice: Choice) -> sparse.csr_array:
         key = (choice.spread, choice.units)

@@ -1,4 +1,4 @@
-"""Files → documents: JSONL, plain text, Markdown, folders of these, and folders in BEIR layout."""
+"""Files → documents: JSONL, CSV, plain text, Markdown, folders of these, and folders in BEIR layout."""
 
 from evokey.ingest.files import read, records
 

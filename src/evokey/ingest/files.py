@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,9 +15,11 @@ from evokey.errors import InvalidDocument
 from evokey.types import Document
 
 JSONL = {".jsonl", ".ndjson"}
+TABLES = {".csv": ",", ".tsv": "\t"}
 MARKDOWN = {".md", ".markdown"}
 TEXT = {".txt", ".text"}
-KNOWN = JSONL | MARKDOWN | TEXT
+KNOWN = JSONL | set(TABLES) | MARKDOWN | TEXT
+FIELDS = ("id", "_id", "text", "title", "metadata")
 HEADING = re.compile(r"^#[ \t]+(\S.*?)[ \t]*#*[ \t\r]*$", re.MULTILINE)
 FENCED = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 
@@ -52,6 +57,9 @@ def _file(path: Path, id: str) -> Iterator[Document]:
     if ending in JSONL:
         yield from _jsonl(path)
         return
+    if ending in TABLES:
+        yield from _table(path, TABLES[ending])
+        return
     text = decoded(str(path), path.read_bytes())
     heading = HEADING.search(FENCED.sub("", text)) if ending in MARKDOWN else None
     yield Document(id, text, heading.group(1) if heading else path.stem, {"path": id})
@@ -60,6 +68,31 @@ def _file(path: Path, id: str) -> Iterator[Document]:
 def _jsonl(path: Path) -> Iterator[Document]:
     for where, found in records(path):
         yield _document(where, found)
+
+
+def _table(path: Path, separator: str) -> Iterator[Document]:
+    """A table with a header line; cells that are no field of evokey's own become metadata, numbers as numbers."""
+    lines = io.StringIO(decoded(str(path), path.read_bytes()), newline="")
+    rows = csv.DictReader(lines, delimiter=separator, strict=True)
+    try:
+        for row in rows:
+            where = f"{path}, line {rows.line_num}"
+            if None in row or None in row.values():
+                raise InvalidDocument(f"{where} has not as many cells as the header names")
+            own = {name: cell if name in FIELDS else _number(cell) for name, cell in row.items() if cell}
+            yield _document(where, {"text": "", **own})
+    except csv.Error as error:
+        raise InvalidDocument(f"{path}, line {rows.line_num} is no valid CSV: {error}") from error
+
+
+def _number(cell: str) -> str | int | float:
+    for kind in (int, float):
+        try:
+            value = kind(cell)
+        except ValueError:
+            continue
+        return value if math.isfinite(value) else cell
+    return cell
 
 
 def records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -92,7 +125,7 @@ def _document(where: str, found: Mapping[str, Any]) -> Document:
         raise InvalidDocument(f"{where}: text and title must be strings")
     if not isinstance(metadata, Mapping):
         raise InvalidDocument(f"{where}: metadata must be an object, not {metadata!r}")
-    own = {key: value for key, value in found.items() if key not in ("id", "_id", "text", "title", "metadata")}
+    own = {key: value for key, value in found.items() if key not in FIELDS}
     return Document(str(id), found["text"], title, own | dict(metadata))
 
 

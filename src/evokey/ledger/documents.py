@@ -14,6 +14,8 @@ from evokey.errors import UnknownDocument
 from evokey.ledger.sqlite import Database
 from evokey.types import Document, Numbers, Vectors
 
+MANY = (list, tuple, set, frozenset)
+COMPARED = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 BATCH = 500
 """Values in one SQL statement: below every SQLite's limit."""
 
@@ -117,10 +119,17 @@ class Documents:
         """Numbers of the documents that meet every condition, sorted."""
         kept: Numbers | None = None
         for field, wanted in filter.items():
-            values = list(wanted) if isinstance(wanted, list | tuple | set | frozenset) else [wanted]
-            found = self._having(field, values)
+            if isinstance(wanted, Mapping):
+                found = self._within(field, wanted)
+            else:
+                found = self._having(field, list(wanted) if isinstance(wanted, MANY) else [wanted])
             kept = found if kept is None else np.intersect1d(kept, found)
         return self.live() if kept is None else kept
+
+    def _within(self, field: str, bounds: Mapping[str, float]) -> Numbers:
+        conditions = " AND ".join(f"value {COMPARED[bound]} ?" for bound in bounds)
+        sql = f"SELECT DISTINCT number FROM facts WHERE field = ? AND typeof(value) != 'text' AND {conditions}"
+        return np.sort(np.array([row[0] for row in self._db.all(sql, (field, *bounds.values()))], np.int64))
 
     def _having(self, field: str, values: list[Any]) -> Numbers:
         marks = ",".join("?" * len(values))

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
@@ -47,7 +47,7 @@ class Database:
         except sqlite3.DatabaseError as error:
             self.close()
             if isinstance(error, sqlite3.OperationalError):
-                raise
+                raise sqlite3.OperationalError(f"{folder / FILE}: {error}{_hint(folder)}") from error
             raise NotAMemory(f"{folder / FILE} is not a ledger of evokey ({error}); nothing was changed") from error
         except BaseException:
             self.close()
@@ -92,6 +92,12 @@ class Database:
                     connection.execute(statement)
                 connection.execute("INSERT INTO migrations VALUES (?)", (name,))
         self._release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def close(self) -> None:
         with self._writing, self._reading:
@@ -189,6 +195,12 @@ class Database:
             return f"process {note['pid']} on {note['host']}"
         except (OSError, ValueError, KeyError):
             return "another process"
+
+
+def _hint(folder: Path) -> str:
+    if os.access(folder, os.W_OK):
+        return ""
+    return f"; {folder} cannot be written to, and SQLite needs that even for searching. Search in a copy of it."
 
 
 def _statements(sql: str) -> Iterator[str]:

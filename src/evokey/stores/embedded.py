@@ -2,7 +2,7 @@
 
 A store is a list of segments; adding appends one, small neighbours are merged, removing only marks rows dead. Every
 change makes a new immutable state, so a search that has begun goes on undisturbed. Scores do not depend on how rows
-happen to be laid out: candidates are found fast, then scored one row at a time.
+happen to be laid out: each row is scored by itself.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ log = logging.getLogger("evokey")
 class Block(ABC, Generic[Question]):
     """Rows that can be scored against a question."""
 
-    tolerance = 0.0
-    """How far `scores` may be off `exact` (0: they are the same bits)."""
     floor = -np.inf
     """A row must score above this to be found at all."""
 
@@ -40,11 +38,11 @@ class Block(ABC, Generic[Question]):
 
     @abstractmethod
     def scores(self, question: Question) -> NDArray[Any]:
-        """Of all rows, fast."""
+        """Of all rows, each computed by itself: the same bits wherever the row lies."""
 
     @abstractmethod
     def exact(self, question: Question, rows: Numbers) -> Scores:
-        """Of some rows, each computed by itself: the same bits wherever the row lies."""
+        """Of some rows, the same bits."""
 
     @abstractmethod
     def table(self, questions: Sequence[Question]) -> NDArray[np.float32]:
@@ -92,7 +90,7 @@ class Rows(Generic[B]):
     """Documents that are gone while their rows still lie in a segment."""
     owners: Numbers = field(init=False)
     row_of: Numbers = field(init=False)
-    """By document number: its row counted over all segments, or −1."""
+    """By document number + 1: its row counted over all segments, or −1; so at both ends."""
     covered: NDArray[np.bool_] = field(init=False)
     """By document number: whether a segment answers for it."""
     dead_rows: Numbers = field(init=False)
@@ -101,9 +99,9 @@ class Rows(Generic[B]):
     def __post_init__(self) -> None:
         owners = np.concatenate([NO_NUMBERS, *(segment.owners for segment in self.segments)])
         sizes = [0, *(len(segment.owners) for segment in self.segments)]
-        row_of = np.full(int(owners.max(initial=-1)) + 1, -1, np.int64)
-        row_of[owners] = np.arange(len(owners))
-        gone = np.fromiter(self.dead, np.int64, len(self.dead))
+        row_of = np.full(int(owners.max(initial=-1)) + 3, -1, np.int64)
+        row_of[owners + 1] = np.arange(len(owners))
+        gone = np.fromiter(self.dead, np.int64, len(self.dead)) + 1
         gone = gone[gone < len(row_of)]
         dead_rows = row_of[gone]
         row_of[gone] = -1
@@ -121,8 +119,7 @@ class Rows(Generic[B]):
 
     def rows(self, numbers: Numbers) -> Numbers:
         """Rows of these documents, −1 where there is none."""
-        known = (numbers >= 0) & (numbers < len(self.row_of))
-        return np.where(known, self.row_of[np.where(known, numbers, 0)] if len(self.row_of) else -1, -1)
+        return self.row_of.take(numbers + 1, mode="clip")
 
     def uncovered(self, numbers: Numbers) -> Numbers:
         """Those of the documents that no segment answers for."""
@@ -137,59 +134,42 @@ class Rows(Generic[B]):
             yield self.segments[index], at, rows[at] - self.starts[index]
 
 
-class Scan(Generic[Question]):
-    """One question against one state of a store."""
+class Scan:
+    """One question against one state of a store; a row must score above the floor to be found at all."""
 
-    def __init__(self, rows: Rows[Any], question: Question, scores: NDArray[Any]) -> None:
-        self._rows, self._question, self._scores = rows, question, scores
+    def __init__(self, rows: Rows[Any], scores: NDArray[Any], floor: float) -> None:
+        self._rows, self._scores, self.floor = rows, scores, floor
         self._scores[rows.dead_rows] = -np.inf
 
     def of(self, numbers: Numbers) -> Scores:
-        """Exact scores of these documents; −inf for one that has no row."""
+        """Scores of these documents; −inf for one that has no row."""
         found = self._rows.rows(numbers)
-        scores = np.full(len(numbers), -np.inf)
-        present = np.flatnonzero(found >= 0)
-        scores[present] = self._exact(found[present])
+        scores = np.full(len(found), -np.inf)
+        present = found >= 0
+        scores[present] = self._scores[found[present]]
         return scores
 
     def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
         """The k best documents outside `skip` and, if given, inside `among`."""
-        scores = self._scores
-        if among is not None:
-            kept = self._rows.rows(among)
-            scores = np.full_like(scores, -np.inf)
-            scores[kept[kept >= 0]] = self._scores[kept[kept >= 0]]
-        if len(skip):
-            scores = scores.copy() if scores is self._scores else scores
-            skipped = self._rows.rows(skip)
-            scores[skipped[skipped >= 0]] = -np.inf
-        return self._ranked(self._candidates(scores, k), k)
+        skipped = self._present(skip)
+        kept = self._scores[skipped]
+        self._scores[skipped] = -np.inf
+        best = self._best(_promising(self._scores, k, self.floor) if among is None else self._present(among), k)
+        self._scores[skipped] = kept
+        return best
 
-    def _candidates(self, scores: NDArray[Any], k: int) -> Numbers:
-        """Rows that may be among the k best: all that reach the k-th best score, less the tolerance."""
-        if not len(scores):
-            return NO_NUMBERS
-        block = self._rows.segments[0].block
-        rows = np.arange(len(scores)) if len(scores) <= k * STRIDE else _promising(scores, k, block.tolerance)
-        found = scores[rows]
-        if k < len(found):
-            cut = np.partition(found, len(found) - k)[len(found) - k] - block.tolerance
-            rows, found = rows[found >= cut], found[found >= cut]
-        kept: Numbers = rows[found > block.floor]
-        return kept
+    def _present(self, numbers: Numbers) -> Numbers:
+        rows = self._rows.rows(numbers)
+        return rows[rows >= 0]
 
-    def _ranked(self, rows: Numbers, k: int) -> Ranking:
-        owners, scores = self._rows.owners[rows], self._exact(rows)
+    def _best(self, rows: Numbers, k: int) -> Ranking:
+        """The k best of these rows, equals by document number."""
+        scores = self._scores[rows]
+        cut = np.partition(scores, len(scores) - k)[len(scores) - k] if k < len(scores) else -np.inf
+        found = np.flatnonzero((scores >= cut) & (scores > self.floor))
+        owners, scores = self._rows.owners[rows[found]], scores[found].astype(np.float64)
         order = np.lexsort((owners, -scores))[:k]
         return Ranking(owners[order], scores[order])
-
-    def _exact(self, rows: Numbers) -> Scores:
-        if not self._rows.segments or not self._rows.segments[0].block.tolerance:
-            return self._scores[rows]
-        scores = np.empty(len(rows))
-        for segment, at, inside in self._rows.by_segment(rows):
-            scores[at] = segment.block.exact(self._question, inside)
-        return scores
 
 
 class EmbeddedStore(Generic[B]):
@@ -276,9 +256,10 @@ class EmbeddedStore(Generic[B]):
         return self.block.join(blocks).take(back)
 
     def _read(self, folder: Path, name: str) -> Segment[B]:
-        arrays = read_segment(folder, name)
+        # Plain arrays over the mapped files: numpy's own class for these slows every small slice.
+        arrays = {key: np.asarray(array) for key, array in read_segment(folder, name).items()}
         block: B = self.block.from_arrays(arrays)
-        return Segment(block, np.asarray(arrays["owners"]), np.asarray(arrays["covered"]), name)
+        return Segment(block, arrays["owners"], arrays["covered"], name)
 
     @staticmethod
     def _mergeable(first: Segment[B], second: Segment[B]) -> bool:
@@ -293,12 +274,17 @@ class EmbeddedStore(Generic[B]):
         return Segment(block, owners, np.setdiff1d(_covered(segments), dead))
 
 
-def _promising(scores: NDArray[Any], k: int, tolerance: float) -> Numbers:
-    """Rows that reach the k-th best of the maxima of strides: a lower bound of the k-th best score, found fast."""
-    whole = len(scores) // STRIDE * STRIDE
-    maxima = scores[:whole].reshape(-1, STRIDE).max(axis=1)
-    bound = np.partition(maxima, len(maxima) - k)[len(maxima) - k] if k < len(maxima) else maxima.min()
-    found: Numbers = np.flatnonzero(scores >= bound - tolerance)
+def _promising(scores: NDArray[Any], k: int, floor: float) -> Numbers:
+    """Rows enough to hold the k best: dealt into columns, only those of the k best maxima (and their equals) can."""
+    width = len(scores) // STRIDE
+    if width <= k:
+        return np.arange(len(scores))
+    maxima = scores[: STRIDE * width].reshape(STRIDE, width).max(axis=0)
+    bound = np.partition(maxima, width - k)[width - k]
+    columns = np.flatnonzero((maxima >= bound) & (maxima > floor))
+    dealt = (np.arange(0, STRIDE * width, width)[:, None] + columns).ravel()
+    rows: Numbers = np.concatenate([dealt, np.arange(STRIDE * width, len(scores))])
+    found: Numbers = rows[scores[rows] >= bound]
     return found
 
 

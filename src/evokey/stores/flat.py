@@ -22,19 +22,20 @@ class DenseQuestion:
 
 
 class DenseBlock(Block[DenseQuestion]):
-    tolerance = 1e-5
-
     def __init__(self, vectors: Vectors) -> None:
         self.vectors = vectors
 
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def scores(self, question: DenseQuestion) -> NDArray[np.float32]:
-        return self.vectors @ question.vector
+    def scores(self, question: DenseQuestion, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        # One dot product a row, at the speed of memory. A matrix product would not be faster, and its bits depend on
+        # where a row lies.
+        found: NDArray[np.float32] = np.vecdot(self.vectors, question.vector, out=out)
+        return found
 
     def exact(self, question: DenseQuestion, rows: Numbers) -> Scores:
-        return np.asarray(np.vecdot(self.vectors[rows], question.vector), np.float64)
+        return np.asarray(self.take(rows).scores(question), np.float64)
 
     def table(self, questions: Sequence[DenseQuestion]) -> NDArray[np.float32]:
         if not questions:
@@ -64,8 +65,10 @@ class DenseBlock(Block[DenseQuestion]):
 class FlatStore(EmbeddedStore[DenseBlock]):
     block = DenseBlock
 
-    def scan(self, question: DenseQuestion) -> Scan[DenseQuestion]:
+    def scan(self, question: DenseQuestion) -> Scan:
         rows = self.rows
-        parts = [segment.block.scores(question) for segment in rows.segments if len(segment.block)]
-        scores = np.concatenate([np.zeros(0, np.float32), *parts])
-        return Scan(rows, question, scores)
+        scores = np.empty(len(rows.owners), np.float32)
+        for segment, start in zip(rows.segments, rows.starts.tolist(), strict=False):
+            if len(segment.block):
+                segment.block.scores(question, out=scores[start : start + len(segment.block)])
+        return Scan(rows, scores, self.block.floor)

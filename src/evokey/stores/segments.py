@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tokenize
 import uuid
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from numpy.typing import NDArray
 Arrays = Mapping[str, NDArray[Any]]
 MANIFEST = "segments.json"
 FORMAT = 1
+READ_WHOLE = {"owners", "covered", "terms"}
+"""Arrays that opening reads to the end anyway: their checksums are compared then, those of all by `damaged`."""
 
 
 def write_segment(folder: Path, arrays: Arrays) -> str:
@@ -29,17 +32,21 @@ def write_segment(folder: Path, arrays: Arrays) -> str:
     name = uuid.uuid4().hex[:12]
     making = folder / f"{name}.tmp"
     making.mkdir(parents=True)
-    sums = {key: _write_array(making / f"{key}.npy", array) for key, array in arrays.items()}
-    _write_synced(making / "checksums.json", json.dumps(sums).encode())
-    making.rename(folder / name)
+    try:
+        sums = {key: _write_array(making / f"{key}.npy", array) for key, array in arrays.items()}
+        _write_synced(making / "checksums.json", json.dumps(sums).encode())
+        making.rename(folder / name)
+    except OSError:
+        shutil.rmtree(making, ignore_errors=True)  # half a segment must not keep a full disk full
+        raise
     _sync_folder(folder)
     return name
 
 
 def read_segment(folder: Path, name: str) -> Arrays:
     """The arrays of a segment, memory-mapped."""
-    keys = json.loads((folder / name / "checksums.json").read_bytes())
-    return {key: np.load(folder / name / f"{key}.npy", mmap_mode="r") for key in keys}
+    sums = json.loads((folder / name / "checksums.json").read_bytes())
+    return {key: _read_array(folder / name / f"{key}.npy", expected) for key, expected in sums.items()}
 
 
 def write_manifest(folder: Path, identity: str, names: list[str]) -> None:
@@ -63,12 +70,52 @@ def read_manifest(folder: Path) -> tuple[str, list[str]] | None:
     return found["encoder"], list(found["segments"])
 
 
+def damaged(folder: Path) -> list[str]:
+    """What cannot be trusted in a folder of segments: files that are missing, unreadable, or not what was written."""
+    try:
+        manifest = read_manifest(folder)
+    except (ValueError, KeyError, OSError) as error:
+        return [f"{folder / MANIFEST}: {error}"]
+    found: list[str] = []
+    for name in manifest[1] if manifest else []:
+        try:
+            sums = json.loads((folder / name / "checksums.json").read_bytes())
+        except (ValueError, OSError) as error:
+            found.append(f"{folder / name / 'checksums.json'}: {error}")
+            continue
+        found += [f"{folder / name / key}.npy: {why}" for key, why in _bad_arrays(folder / name, sums)]
+    return found
+
+
+def _bad_arrays(segment: Path, sums: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    for key, expected in sums.items():
+        try:
+            if _sum(segment / f"{key}.npy") != expected:
+                yield key, "its checksum is wrong"
+        except (ValueError, OSError) as error:
+            yield key, str(error)
+
+
 def _write_array(path: Path, array: NDArray[Any]) -> int:
     with path.open("wb") as file:
         np.save(file, array, allow_pickle=False)
         file.flush()
         os.fsync(file.fileno())
-    return zlib.crc32(np.ascontiguousarray(array).data)
+    return _sum(path)
+
+
+def _read_array(path: Path, expected: int) -> NDArray[Any]:
+    if path.stem in READ_WHOLE and _sum(path) != expected:
+        raise ValueError(f"{path}: its checksum is wrong")
+    try:
+        return np.asanyarray(np.load(path, mmap_mode="r"))
+    except (EOFError, SyntaxError, tokenize.TokenError) as error:  # numpy's ways to say that a header is damaged
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _sum(path: Path) -> int:
+    """Of the whole file: a header that is damaged turns good numbers into others."""
+    return zlib.crc32(np.memmap(path, mode="r").data)
 
 
 def _write_synced(path: Path, data: bytes) -> None:

@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evokey.protocols import Bag, SparseEncoder
-from evokey.stores.embedded import Block, EmbeddedStore, Rows, Scan
+from evokey.stores.embedded import NO_NUMBERS, Block, EmbeddedStore, Rows, Scan
 from evokey.stores.segments import Arrays
 from evokey.types import Numbers, Scores
 
 UNKNOWING, KNOWING = 0.25, 0.75
 """Shares of a question's words at which a sparse ranking is not trusted at all, and trusted fully."""
+
+KEPT = 32
+"""Postings kept worked out, as a multiple of the rows: 16 bytes each. Beyond that they are made again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class SparseBlock(Block[SparseQuestion]):
     def __init__(self, terms: Sequence[str], counts: sparse.csr_array, inverted: Arrays | None = None) -> None:
         self.terms, self.counts = terms, counts
         self._inverted = inverted
-        self._pivots: tuple[float, Scores | None] | None = None
+        self._postings: Postings | None = None
 
     @classmethod
     def of(cls, bags: Sequence[Bag]) -> Self:
@@ -79,24 +82,11 @@ class SparseBlock(Block[SparseQuestion]):
             self._inverted = {"starts": columns.indptr, "rows": columns.indices, "counts": columns.data}
         return self._inverted
 
-    def frequency(self, term: str) -> int:
-        at = self.place.get(term)
-        return 0 if at is None else int(self.inverted["starts"][at + 1] - self.inverted["starts"][at])
-
     def scores(self, question: SparseQuestion) -> Scores:
-        scores = np.zeros(len(self))
-        starts, rows, counts = (self.inverted[key] for key in ("starts", "rows", "counts"))
-        pivots = self._pivots_at(question)
-        for term, weight in zip(question.terms, question.weights, strict=True):
-            at = self.place.get(term)
-            if at is None:
-                continue
-            span = slice(starts[at], starts[at + 1])
-            found = np.asarray(counts[span], np.float64)
-            if pivots is not None:
-                found = found / (found + pivots[rows[span]])
-            scores[rows[span]] += weight * found
-        return scores
+        if self._postings is None:
+            self._postings = Postings([self], question.encoder, question.average)
+        kept = self._postings = self._postings.at(question.average)
+        return kept.scores(question)
 
     def exact(self, question: SparseQuestion, rows: Numbers) -> Scores:
         return self.scores(question)[rows]
@@ -106,12 +96,6 @@ class SparseBlock(Block[SparseQuestion]):
         for row, question in enumerate(questions):
             table[row] = self.scores(question)
         return table
-
-    def _pivots_at(self, question: SparseQuestion) -> Scores | None:
-        kept = self._pivots
-        if kept is None or kept[0] != question.average:
-            kept = self._pivots = (question.average, question.encoder.pivots(self.lengths, question.average))
-        return kept[1]
 
     def take(self, rows: Numbers) -> Self:
         taken = self.counts[rows]
@@ -157,21 +141,21 @@ class SparseStore(EmbeddedStore[SparseBlock]):
     def __init__(self, folder: Path | None, identity: str, encoder: SparseEncoder) -> None:
         super().__init__(folder, identity)
         self._encoder = encoder
-        self._counted: tuple[Rows[SparseBlock], Collection] | None = None
+        self._counted: Collection | None = None
 
     @property
     def collection(self) -> Collection:
         """The living documents, counted once for each state of the store."""
         rows, counted = self.rows, self._counted
-        if counted is None or counted[0] is not rows:
-            counted = self._counted = (rows, Collection(rows))
-        return counted[1]
+        if counted is None or counted.rows is not rows:
+            counted = self._counted = Collection(rows, self._encoder)
+        return counted
 
     def question(self, bag: Bag, learned: Mapping[str, int]) -> SparseQuestion:
         """Weigh a query's terms; `learned` gives the frequency of words that only teaching has brought."""
         collection, encoder = self.collection, self._encoder
         terms = tuple(sorted(bag))
-        frequencies = [collection.frequency(term) or learned.get(term, 0) for term in terms]
+        frequencies = [len(collection.postings.of(term).rows) or learned.get(term, 0) for term in terms]
         idf = np.array([encoder.idf(collection.documents, df) if df else 0.0 for df in frequencies])
         unheard = encoder.idf(collection.documents, 0)
         counts = np.array([bag[term] for term in terms], np.float64)
@@ -189,33 +173,94 @@ class SparseStore(EmbeddedStore[SparseBlock]):
             trust=min(1.0, max(0.0, (known - UNKNOWING) / (KNOWING - UNKNOWING))),
         )
 
-    def scan(self, question: SparseQuestion) -> Scan[SparseQuestion]:
-        rows = self.rows
-        scores = np.concatenate([np.zeros(0), *(part.block.scores(question) for part in rows.segments)])
-        return Scan(rows, question, scores)
+    def scan(self, question: SparseQuestion) -> Scan:
+        collection = self.collection
+        return Scan(collection.rows, collection.postings.at(question.average).scores(question), self.block.floor)
 
 
 class Collection:
-    """Counts over the living documents: how many, how long on average, and how many hold a term."""
+    """The living documents of one state: how many, how long on average, and the postings of their terms."""
 
-    def __init__(self, rows: Rows[SparseBlock]) -> None:
-        self._blocks = [segment.block for segment in rows.segments]
-        self._dead: dict[int, NDArray[np.int64]] = {}
-        """By block: for each term, how many of the rows that hold it are dead."""
-        length = sum(float(block.lengths.sum()) for block in self._blocks)
+    def __init__(self, rows: Rows[SparseBlock], encoder: SparseEncoder) -> None:
+        self.rows = rows
+        blocks = [segment.block for segment in rows.segments]
+        length = sum(float(block.lengths.sum()) for block in blocks)
         for segment, _, inside in rows.by_segment(rows.dead_rows):
-            block = segment.block
-            length -= float(block.lengths[inside].sum())
-            self._dead[id(block)] = np.bincount(block.counts[inside].indices, minlength=len(block.terms))
+            length -= float(segment.block.lengths[inside].sum())
         self.documents = len(rows)
         self.average = length / max(self.documents, 1)
+        self.postings = Postings(blocks, encoder, self.average, rows.dead_rows)
 
-    def frequency(self, term: str) -> int:
-        return sum(self._living(block, term) for block in self._blocks)
 
-    def _living(self, block: SparseBlock, term: str) -> int:
-        dead = self._dead.get(id(block))
-        return block.frequency(term) - (int(dead[block.place[term]]) if dead is not None and term in block.place else 0)
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """The living rows that hold a term, and what it weighs in each."""
+
+    rows: Numbers
+    weights: Scores
+
+
+NOWHERE = Posting(NO_NUMBERS, np.zeros(0))
+
+
+class Postings:
+    """What each term weighs in which rows of some blocks laid end to end: worked out when first asked for, and kept."""
+
+    def __init__(
+        self, blocks: Sequence[SparseBlock], encoder: SparseEncoder, average: float, dead: Numbers = NO_NUMBERS
+    ) -> None:
+        self._blocks, self._encoder, self._average, self._dead = blocks, encoder, average, dead
+        self._starts = np.cumsum([0, *map(len, blocks)]).tolist()
+        self._pivots = [encoder.pivots(block.lengths, average) for block in blocks]
+        self._alive = np.ones(self._starts[-1], bool)
+        self._alive[dead] = False
+        self._kept: dict[str, Posting] = {}
+        self._room = KEPT * self._starts[-1]
+
+    def at(self, average: float) -> Postings:
+        """The postings by an average length: these, or new ones for a question that was weighed at another time."""
+        return self if average == self._average else Postings(self._blocks, self._encoder, average, self._dead)
+
+    def of(self, term: str) -> Posting:
+        return self._kept.get(term) or self._made(term)
+
+    def scores(self, question: SparseQuestion) -> Scores:
+        """Of all rows, summed term by term in the question's order."""
+        scores = np.zeros(self._starts[-1])
+        for term, weight in zip(question.terms, question.weights, strict=True):
+            posting = self.of(term)
+            np.add.at(scores, posting.rows, weight * posting.weights)  # a row is there once, so the sum is in order
+        return scores
+
+    def _made(self, term: str) -> Posting:
+        parts = [
+            _posting(block, term, start, pivots)
+            for block, start, pivots in zip(self._blocks, self._starts, self._pivots, strict=False)
+            if term in block.place
+        ]
+        if not parts:
+            return NOWHERE
+        rows, weights = (np.concatenate(both) for both in zip(*parts, strict=True))
+        if len(self._dead):
+            alive = self._alive[rows]
+            rows, weights = rows[alive], weights[alive]
+        return self._keep(term, Posting(rows, weights))
+
+    def _keep(self, term: str, posting: Posting) -> Posting:
+        self._room -= len(posting.rows)
+        if self._room < 0:
+            self._kept.clear()
+            self._room = KEPT * self._starts[-1]
+        self._kept[term] = posting
+        return posting
+
+
+def _posting(block: SparseBlock, term: str, start: int, pivots: Scores | None) -> tuple[Numbers, Scores]:
+    at = block.place[term]
+    span = slice(*block.inverted["starts"][at : at + 2].tolist())
+    rows = block.inverted["rows"][span]
+    counts = block.inverted["counts"][span].astype(np.float64)
+    return start + rows.astype(np.int64), counts if pivots is None else counts / (counts + pivots[rows])
 
 
 def _renamed(block: SparseBlock, names: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32]]:

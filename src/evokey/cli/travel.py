@@ -1,0 +1,197 @@
+"""Commands to look back, undo, explain and examine: epochs, diff, rollback, explain, pin, doctor."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from evokey import doctor as doctor_
+from evokey.cli import screen
+from evokey.cli.options import HERE, AsJson, At, existing, graded, not_there
+from evokey.errors import InvalidInput
+from evokey.settings import FILE, place
+from evokey.types import Epoch, EpochDiff, Explanation, QueryChange, View
+
+
+def epochs(at: At = HERE, as_json: AsJson = False) -> None:
+    """List what was learned, state by state; 0 is the untaught index. Search any with: evokey search … --epoch N."""
+    with screen.reported(as_json), existing(at) as memory:
+        found = memory.epochs()
+        current = memory.stats().epoch
+        if as_json:
+            screen.emit([_epoch(one, current) for one in found])
+            return
+        table = screen.plain_table("epoch", "kind", "when", "lessons up to", "what happened")
+        for one in found:
+            mark = "[green]●[/] " if one.number == current else "  "
+            when = datetime.fromtimestamp(one.time, UTC).strftime("%Y-%m-%d %H:%M") if one.time else ""
+            reason = escape(str(one.report.get("reason", ""))) + (" [dim](redacted)[/]" if one.redacted else "")
+            table.add_row(f"{mark}{one.number}", one.kind, when, str(one.lessons_to), reason)
+        screen.console.print(table)
+
+
+def _epoch(one: Epoch, current: int) -> dict[str, Any]:
+    return {
+        "epoch": one.number,
+        "kind": one.kind,
+        "time": one.time,
+        "lessons_to": one.lessons_to,
+        "redacted": one.redacted,
+        "current": one.number == current,
+        "report": dict(one.report),
+    }
+
+
+def diff(
+    before: Annotated[int, typer.Argument(help="The earlier epoch; 0 is untaught.")],
+    after: Annotated[int | None, typer.Argument(help="The later one; the current epoch if left out.")] = None,
+    at: At = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two epochs: which documents had learned what, and which taught questions are answered differently."""
+    with screen.reported(as_json), existing(at) as memory:
+        found = memory.diff(before, memory.stats().epoch if after is None else after)
+        if as_json:
+            screen.emit(found.to_dict())
+            return
+        _show_diff(found)
+
+
+def _show_diff(found: EpochDiff) -> None:
+    screen.say(
+        f"epoch {found.before} → {found.after}: {screen.several(len(found.documents), 'document')} changed; of "
+        f"{screen.several(found.queries_asked, 'taught or pinned question')} {len(found.queries)} answered differently"
+    )
+    if found.documents:
+        table = screen.plain_table("document", "taught texts", "key moved")
+        for change in found.documents[:20]:
+            moved = ", ".join(
+                f"{name} {change.moved_before[name]:.2f} → {after:.2f}" for name, after in change.moved_after.items()
+            )
+            table.add_row(escape(change.document), f"{change.taught_before} → {change.taught_after}", moved)
+        screen.console.print(table)
+    for query in sorted(found.queries, key=_gain)[:5] + sorted(found.queries, key=_gain)[5:][-5:]:
+        screen.say(f"\n[bold]{escape(query.query)}[/]  nDCG@10 {query.quality_before:.2f} → {query.quality_after:.2f}")
+        screen.say(f"  before: [dim]{escape(', '.join(query.before[:3]))}[/]")
+        screen.say(f"  after:  {escape(', '.join(query.after[:3]))}")
+
+
+def _gain(change: QueryChange) -> float:
+    return (change.quality_after or 0.0) - (change.quality_before or 0.0)
+
+
+def rollback(
+    epoch: Annotated[int, typer.Argument(help="The epoch to go back to; 0 is untaught.")],
+    at: At = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Go back to what an older epoch had learned. Nothing is deleted: it becomes a new epoch, and can be undone too."""
+    with screen.reported(as_json), existing(at) as memory:
+        made = memory.rollback(epoch)
+        if as_json:
+            screen.emit({"epoch": made.number, "as": epoch})
+            return
+        screen.say(f"searches now read epoch {made.number}, which knows what epoch {epoch} knew")
+
+
+def explain(
+    id: Annotated[str, typer.Argument(help="The document.")],
+    query: Annotated[str | None, typer.Argument(help="A question: how does it score, and why?")] = None,
+    at: At = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a document has learned, from whom, and what that does to a question."""
+    with screen.reported(as_json), existing(at) as memory:
+        told = memory.explain(id, query)
+        if as_json:
+            screen.emit(told.to_dict())
+            return
+        _tell(told)
+
+
+def _tell(told: Explanation) -> None:
+    screen.say(f"[bold]{escape(told.document)}[/]: {screen.several(len(told.lessons), 'lesson')}")
+    for lesson in told.lessons[-20:]:
+        grade = lesson.verdicts[0].grade
+        colour = "green" if grade > 0 else "red" if grade < 0 else "dim"
+        who = f" [dim]by {escape(lesson.actor)}[/]" if lesson.actor else ""
+        screen.say(f"  [{colour}]{grade:+g}[/] {escape(lesson.query)}{who}")
+    if told.query is None:
+        return
+    ranks = [str(rank) if rank else "beyond 100" for rank in (told.rank_before, told.rank_after)]
+    screen.say(f"\n“{escape(told.query)}”: rank {ranks[0]} untaught, [bold]{ranks[1]}[/] now")
+    for view in told.views:
+        _tell_view(view)
+
+
+def _tell_view(view: View) -> None:
+    screen.say(f"  [bold]{view.retriever}[/] {view.before:.3f} → {view.after:.3f} by its {view.by}")
+    if view.moved:
+        screen.say(f"    its key has moved by {view.moved:.3f}")
+    for pull in view.pulls[:5]:
+        screen.say(f"    {pull.amount:+.3f} from “{escape(pull.text)}”")
+    if view.row:
+        screen.say(f"    nearest recall row: “{escape(view.row)}”")
+    if view.terms:
+        shares = ", ".join(f"{term.word} {term.before:.2f} → {term.after:.2f}" for term in view.terms[:8])
+        screen.say(f"    words: {escape(shares)}")
+
+
+def pin(
+    query: Annotated[str | None, typer.Argument(help="A question that must not get worse.")] = None,
+    relevant: Annotated[list[str] | None, typer.Option("-r", "--relevant", help="Id; id=2 grades it.")] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the pin out.")] = False,
+    at: At = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Pin a question: no epoch is published that answers it worse than the untaught index. Alone: list the pins."""
+    with screen.reported(as_json), existing(at) as memory:
+        if query is not None:
+            if bool(relevant) == remove:
+                raise InvalidInput("give the documents with --relevant, or --remove to take the pin out")
+            memory.pin(query, {} if remove else dict(graded(one) for one in relevant or []))
+        pins = memory.pins()
+        if as_json:
+            screen.emit({question: dict(grades) for question, grades in pins.items()})
+            return
+        for question, grades in pins.items():
+            screen.say(f"[bold]{escape(question)}[/]  {escape(', '.join(grades))}")
+        screen.say(screen.several(len(pins), "pin"))
+
+
+def doctor(
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Make all derived files again from the ledger.")] = False,
+    at: At = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Examine a memory: the ledger, and the checksums of everything derived from it."""
+    with screen.reported(as_json):
+        folder = _folder(at)
+        with screen.working("rebuilding" if rebuild else "examining", as_json):
+            documents = doctor_.rebuilt(folder) if rebuild else None
+            findings = doctor_.examined(folder)
+        if as_json:
+            screen.emit({"sound": not findings, "rebuilt": documents, "findings": [one.what for one in findings]})
+        else:
+            if documents is not None:
+                screen.say(f"made the keys of {screen.several(documents, 'document')} again")
+            for one in findings:
+                screen.say(f"[red]✗[/] {escape(one.what)}\n  mended by: {escape(one.mended_by)}")
+            if not findings:
+                screen.say("[green]✓[/] the memory is sound")
+        if findings:
+            raise typer.Exit(screen.FAILED)
+
+
+def _folder(at: Path) -> Path:
+    folder = place(at)
+    if not (folder / FILE).exists():
+        raise not_there(at)
+    return folder
+
+
+COMMANDS = (epochs, diff, rollback, explain, pin, doctor)

@@ -1,0 +1,57 @@
+"""Is a memory sound? What is wrong, and what mends it. The ledger is the truth; all else is made again from it."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from evokey import memory as memory_
+from evokey.ledger.sqlite import FILE as LEDGER
+from evokey.ledger.sqlite import Database
+from evokey.settings import FILE, read
+from evokey.stores.segments import damaged
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    what: str
+    mended_by: str
+
+
+REBUILD = "evokey doctor --rebuild"
+BACKUP = "restoring the ledger from a backup: it is the truth, and nothing else can make it again"
+
+
+def examined(folder: Path) -> list[Finding]:
+    """Look at everything, change nothing."""
+    found = [Finding(what, BACKUP) for what in _ledger_faults(folder / LEDGER)]
+    for retriever in read(folder / FILE).retrievers:
+        found += [Finding(what, REBUILD) for what in damaged(folder / "keys" / retriever.encoder)]
+    return found
+
+
+def rebuilt(folder: Path) -> int:
+    """Make all derived files again; returns the number of documents. Nobody else may be writing meanwhile."""
+    lost = folder / "keys.lost"
+    with Database(folder) as database:
+        database.take_lock()
+        shutil.rmtree(lost, ignore_errors=True)
+        if (folder / "keys").exists():
+            (folder / "keys").rename(lost)
+    shutil.rmtree(lost, ignore_errors=True)
+    with memory_.open(folder) as memory:
+        memory.save()
+        return len(memory)
+
+
+def _ledger_faults(path: Path) -> list[str]:
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        faults = [row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
+        return faults + [f"a broken reference in {row[0]}" for row in connection.execute("PRAGMA foreign_key_check")]
+    except sqlite3.DatabaseError as error:
+        return [f"{path}: {error}"]
+    finally:
+        connection.close()
