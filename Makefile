@@ -24,6 +24,10 @@ demo: $(VENV)/run  ## Watch an index learn, on the documentation of the Python s
 test: $(VENV)/dev  ## Run the tests
 	@$(BIN)/python -m pytest -n 2
 
+faults: $(VENV)/dev  ## Kill a memory at every write it makes, and 20,000 generated operations (half an hour)
+	@$(BIN)/python tests/faults/kill.py
+	@EVOKEY_MODEL_STEPS=20000 $(BIN)/python -m pytest tests/model
+
 lint: $(VENV)/dev  ## Format, style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -39,4 +43,4 @@ bench: $(VENV)/dev  ## Make benchmarks/results again (an hour; needs the data se
 clean:  ## Remove what was made
 	rm -rf $(VENV) dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo test lint package bench clean
+.PHONY: help demo test faults lint package bench clean

@@ -14,7 +14,7 @@ from evokey.types import Document, Vectors
 
 Graded = Iterable[str] | Mapping[str, float]
 WRONG = -1.0
-HIGHEST = 1_000_000
+LOWEST, HIGHEST = 1e-6, 1_000_000
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
 BOUNDS = {"lt", "lte", "gt", "gte"}
 FIELDS = {"id", "text", "title", "metadata"}
@@ -131,6 +131,8 @@ def grades(relevant: Graded, irrelevant: Iterable[str]) -> dict[str, float]:
             raise InvalidInput(f"the grade of {id!r} must be a finite number, not {grade!r}")
         if grade > HIGHEST:
             raise InvalidInput(f"the grade of {id!r} is {grade}; grades go up to {HIGHEST:,}")
+        if 0 < grade < LOWEST:
+            raise InvalidInput(f"the grade of {id!r} is {grade}; grades above 0 begin at {LOWEST}")
         if grade < 0:
             raise InvalidInput(f"the grade of {id!r} is {grade}; a wrong document goes into irrelevant=[…]")
     wrong = ids(irrelevant, "irrelevant")

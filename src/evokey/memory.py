@@ -107,7 +107,7 @@ class Memory:
             if matrix is not None and self._index.given is not None:
                 self._index.given.check_dimension(matrix)
             self._documents.put(batch, matrix)
-        self._index.save()
+        self._save()
         for one in batch:
             if matrix is None and not f"{one.title}{one.text}".strip():
                 log.warning("document %r is empty: it is stored, but no search will find it", one.id)
@@ -337,8 +337,8 @@ class Memory:
 
     def _refit(self) -> None:
         """Learn again from what is left, up to where evolve was last asked, and publish that, empty or not."""
-        up_to, current = self._epochs.asked, self._index.epoch
-        if not up_to:
+        up_to, current = min(self._epochs.asked, self._lessons.last), self._index.epoch
+        if not self._epochs.asked and not current:
             return
         self._epochs.redact(current)
         report = self._proposed(up_to)
@@ -404,6 +404,15 @@ class Memory:
         with self._exclusive():
             self._index.save(force=True)
 
+    def _save(self, *, force: bool = False) -> None:
+        """Keys are derived: failing to write them loses nothing that was acknowledged."""
+        try:
+            self._index.save(force=force)
+        except OSError as error:
+            log.warning(
+                "keys could not be written (%s); they stay in memory and are made again when needed", str(error)
+            )
+
     def close(self) -> None:
         """Write what is only in memory and let another process write."""
         with self._writing:
@@ -412,7 +421,7 @@ class Memory:
             self._closed = True
             try:
                 if self._database.writing:
-                    self._index.save(force=True)
+                    self._save(force=True)
             finally:
                 self._database.close()
 

@@ -15,6 +15,7 @@ from evokey import registry
 from evokey.errors import InvalidSettings, NewerFormat, NotAMemory
 from evokey.evolution.policy import Policy
 from evokey.retriever import DenseRetriever, GivenRetriever, Retriever, SparseRetriever
+from evokey.stores.segments import write_synced
 
 FILE = "evokey.toml"
 FORMAT = 1
@@ -186,7 +187,7 @@ def kept(folder: Path, settings: Settings) -> None:
     file = folder / FILE
     if not file.exists():
         making = folder / f"evokey.{os.getpid()}.tmp"
-        making.write_text(written(settings), "utf-8")
+        write_synced(making, written(settings).encode())
         making.replace(file)
 
 

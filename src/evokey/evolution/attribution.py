@@ -74,7 +74,7 @@ class Attribution:
 
     def norms(self, weights: sparse.csr_array, step: float) -> Scores:
         """ν: the length of k⁰ + λV before it is brought back to 1. Sparse keys are not normalised."""
-        if not isinstance(self.base, DenseBlock) or not step:
+        if not len(self.documents) or not isinstance(self.base, DenseBlock) or not step:
             return np.ones(len(self.documents))
         along, square = self._moments(weights)
         return np.sqrt(np.maximum(1 + 2 * step * along + step**2 * square, 1e-12))

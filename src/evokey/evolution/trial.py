@@ -102,7 +102,8 @@ class Trial:
                 scores = np.where(self._gains(sheet.asked) > 0, sheet.base, scores)
             for row, query in enumerate(sheet.asked):
                 ranking = self._merged(self._pools[query], scores[row], sheet.floor, depth)
-                found.append((ranking, sheet.questions[row].trust))
+                question = self._retriever.question(query, {}) if choice.nothing else sheet.questions[row]
+                found.append((ranking, question.trust))
         return found
 
     def _merged(self, pool: Ranking, scores: Table, floor: float, depth: int) -> Ranking:

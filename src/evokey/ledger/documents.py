@@ -16,6 +16,7 @@ from evokey.types import Document, Numbers, Vectors
 
 MANY = (list, tuple, set, frozenset)
 COMPARED = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
 BATCH = 500
 """Values in one SQL statement: below every SQLite's limit."""
 
@@ -109,11 +110,14 @@ class Documents:
         """Whether documents that came after a number, or any that went, may be spoken of in lessons."""
         if removed:
             return True
-        sql = "SELECT 1 FROM documents d JOIN verdicts v ON v.document = d.id WHERE d.number > ? LIMIT 1"
+        # Units share credit by how well they find their document, and BM25's weights follow every document.
+        spoken = "EXISTS (SELECT 1 FROM verdicts v WHERE v.document = d.id)"
+        units = "EXISTS (SELECT 1 FROM lessons WHERE units != '[]')"
+        sql = f"SELECT 1 FROM documents d WHERE d.number > ? AND ({spoken} OR {units}) LIMIT 1"
         return self._db.one(sql, (newest,)) is not None
 
     def count_empty(self) -> int:
-        return int(self._db.one("SELECT count(*) FROM documents WHERE trim(title || text) = ''")[0])
+        return int(self._db.one("SELECT count(*) FROM documents WHERE trim(title || text, ?) = ''", (BLANKS,))[0])
 
     def where(self, filter: Mapping[str, Any]) -> Numbers:
         """Numbers of the documents that meet every condition, sorted."""

@@ -28,7 +28,7 @@ class Pins:
     def numbered(self) -> dict[str, dict[int, float]]:
         """The same with document numbers; documents that are gone are left out."""
         rows = self._db.all(
-            "SELECT p.query, d.number, p.grade FROM pins p JOIN documents d ON d.id = p.document "
+            "SELECT p.query, d.number, p.grade FROM pins p JOIN documents d ON d.id = p.document AND p.grade > 0 "
             "ORDER BY p.query, d.number"
         )
         found: dict[str, dict[int, float]] = {}

@@ -193,7 +193,7 @@ class EmbeddedStore(Generic[B]):
             except (OSError, ValueError, KeyError) as error:
                 # Either swept away by the writer since we read the manifest, or damaged.
                 broken = error
-        log.warning("keys in %s cannot be read (%s): they are made again from the ledger", self._folder, broken)
+        log.warning("keys in %s cannot be read (%s): they are made again from the ledger", self._folder, str(broken))
         self.rows, self._loaded = Rows((), frozenset()), None
         return True
 

@@ -34,7 +34,7 @@ def write_segment(folder: Path, arrays: Arrays) -> str:
     making.mkdir(parents=True)
     try:
         sums = {key: _write_array(making / f"{key}.npy", array) for key, array in arrays.items()}
-        _write_synced(making / "checksums.json", json.dumps(sums).encode())
+        write_synced(making / "checksums.json", json.dumps(sums).encode())
         making.rename(folder / name)
     except OSError:
         shutil.rmtree(making, ignore_errors=True)  # half a segment must not keep a full disk full
@@ -53,7 +53,7 @@ def write_manifest(folder: Path, identity: str, names: list[str]) -> None:
     """Make these segments the live ones, in this order, and sweep away all others."""
     text = json.dumps({"format": FORMAT, "encoder": identity, "segments": names}, indent=1)
     making = folder / f"{MANIFEST}.tmp"
-    _write_synced(making, text.encode())
+    write_synced(making, text.encode())
     making.replace(folder / MANIFEST)
     _sync_folder(folder)
     for path in folder.iterdir():
@@ -118,7 +118,7 @@ def _sum(path: Path) -> int:
     return zlib.crc32(np.memmap(path, mode="r").data)
 
 
-def _write_synced(path: Path, data: bytes) -> None:
+def write_synced(path: Path, data: bytes) -> None:
     with path.open("wb") as file:
         file.write(data)
         file.flush()

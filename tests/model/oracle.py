@@ -1,0 +1,411 @@
+"""A slow, plain model of a memory, written from the formulas of docs/architecture.md and from nothing else.
+
+It keeps documents, lessons and epochs as Python values and works every answer out from them anew. It shares with evokey
+the encoders (stems, WordLlama vectors) and the values `Document` and `Choice`; no store, no overlay, no fusion.
+What an evolve *chooses* is not worked out here: a test takes that from the memory's report.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from statistics import median
+from typing import Any, Protocol
+
+import numpy as np
+
+from evokey.encoders.bm25 import BM25
+from evokey.encoders.wordllama import WordLlamaEncoder
+from evokey.types import Choice, Document, Vectors
+
+K1, B = 0.9, 0.4
+SPARSE_WEIGHT = 0.75
+LEAST_TRUST, LAST = 1e-3, 1e-6
+RESEMBLANCE = 0.5
+DEPTH = 10
+"""How much of a ranking nDCG looks at."""
+SMALL = 100
+"""Rankings are fused to this depth; the oracle holds fewer documents, so it never cuts."""
+
+Content = tuple[str, str]
+"""Title and text: what a lesson about a document holds for."""
+Grades = Mapping[str, Mapping[str, float]]
+"""Query → document → how right."""
+Ranking = list[tuple[str, float]]
+"""All documents that are found, best first."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    grade: float
+    content: Content
+
+
+@dataclass(frozen=True)
+class Lesson:
+    number: int
+    query: str
+    units: tuple[str, ...]
+    actor: str | None
+    verdicts: Mapping[str, Verdict]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    lessons_to: int = 0
+    choice: Mapping[str, Choice] = field(default_factory=dict)
+    """Empty: the untaught index."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Question:
+    score: Callable[[Any], float]
+    """q·row"""
+    self_similarity: float = 1.0
+    trust: float = 1.0
+
+
+class Retriever(Protocol):
+    floor: float
+    """A document must score above this to be found."""
+    rows: Mapping[str, Any]
+    """Base keys by document."""
+
+    def row(self, text: str) -> Any: ...
+
+    def words(self, text: str) -> Iterable[str]: ...
+
+    def question(self, text: str, learned: Mapping[str, int]) -> Question: ...
+
+    def norm(self, base: Any, step: float, moved: Sequence[tuple[float, Any]]) -> float: ...
+
+
+class Sparse:
+    """BM25, its statistics counted over the documents that have a word at all."""
+
+    floor = 0.0
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        bags = {id: _bag(text) for id, text in texts.items()}
+        self.rows = {id: bag for id, bag in bags.items() if bag}
+        self._average = sum(bag.total() for bag in self.rows.values()) / max(len(self.rows), 1)
+        self._frequency = Counter(word for bag in self.rows.values() for word in bag)
+
+    def row(self, text: str) -> Counter[str]:
+        return _bag(text)
+
+    def words(self, text: str) -> Iterable[str]:
+        return _bag(text)
+
+    def norm(self, base: Any, step: float, moved: Sequence[tuple[float, Any]]) -> float:
+        return 1.0
+
+    def question(self, text: str, learned: Mapping[str, int]) -> Question:
+        asked = _bag(text)
+        idf = {word: self._idf(self._frequency[word] or learned.get(word, 0)) for word in sorted(asked)}
+        weights = {word: asked[word] * idf[word] for word in idf}
+
+        def score(row: Counter[str]) -> float:
+            pivot = K1 * (1 - B + B * row.total() / max(self._average, 1e-9))
+            return sum((weights[word] * (row[word] / (row[word] + pivot)) for word in weights if row[word]), 0.0)
+
+        unheard = math.log(1 + (len(self.rows) + 0.5) / 0.5)
+        mass = sum(asked[word] * (idf[word] or unheard) for word in idf)
+        known = sum(weights.values()) / mass if mass else 0.0
+        return Question(score, score(asked), trust=min(1.0, max(0.0, (known - 0.25) / 0.5)))
+
+    def _idf(self, frequency: int) -> float:
+        return math.log(1 + (len(self.rows) - frequency + 0.5) / (frequency + 0.5)) if frequency else 0.0
+
+
+class Dense:
+    floor = -math.inf
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        vectors = {id: _vector(text) for id, text in texts.items()}
+        self.rows = {id: vector for id, vector in vectors.items() if vector.any()}
+
+    def row(self, text: str) -> Vectors:
+        return _vector(text)
+
+    def words(self, text: str) -> Iterable[str]:
+        return ()
+
+    def question(self, text: str, learned: Mapping[str, int]) -> Question:
+        asked = _vector(text)
+        return Question(lambda row: float(np.vecdot(row, asked)))
+
+    def norm(self, base: Vectors, step: float, moved: Sequence[tuple[float, Vectors]]) -> float:
+        pull = np.sum([weight * row.astype(np.float64) for weight, row in moved], axis=0)
+        return math.sqrt(max(1 + 2 * step * float(base @ pull) + step**2 * float(pull @ pull), 1e-12))
+
+
+KINDS: Mapping[str, type[Sparse] | type[Dense]] = {"bm25": Sparse, "wordllama": Dense}
+
+
+class Learned:
+    """What one choice makes of the lessons, for one retriever."""
+
+    def __init__(
+        self, retriever: Retriever, grades: Grades, units: Mapping[str, Sequence[str]], choice: Choice
+    ) -> None:
+        self._retriever, self._choice = retriever, choice
+        self.evidence: dict[str, dict[str, float]] = {}
+        """ω: document → taught text → weight. A text without weight is no recall row either."""
+        taught: dict[str, set[str]] = {}
+        for query, credited in grades.items():
+            for id in credited.keys() & retriever.rows.keys():
+                omega = credited[id] * len(credited) ** -choice.spread
+                self._teach(id, query, omega)
+                for unit, share in _shares(retriever, units.get(query, ()), id):
+                    self._teach(id, unit, omega * choice.units * share)
+                    taught.setdefault(id, set()).update(retriever.words(unit))
+                taught.setdefault(id, set()).update(retriever.words(query))
+        self.words = Counter(word for words in taught.values() for word in words)
+        self._mass = {id: sum(texts.values()) for id, texts in self.evidence.items()}
+
+    def _teach(self, id: str, text: str, omega: float) -> None:
+        if omega > 0:
+            texts = self.evidence.setdefault(id, {})
+            texts[text] = texts.get(text, 0.0) + omega
+
+    def score(self, id: str, question: Question) -> float:
+        base = question.score(self._retriever.rows[id])
+        if id not in self.evidence:
+            return base
+        best = self._moved(id, base, question) if self._choice.step else base
+        if self._choice.handicap is None:
+            return best
+        nearest = max(question.score(self._retriever.row(text)) for text in self.evidence[id])
+        return max(best, nearest - self._choice.handicap * question.self_similarity)
+
+    def _moved(self, id: str, base: float, question: Question) -> float:
+        shrunk = self._mass[id] + median(self._mass.values())
+        pulls = [(omega / shrunk, self._retriever.row(text)) for text, omega in sorted(self.evidence[id].items())]
+        step = self._choice.step
+        drawn = base + step * sum(alpha * question.score(row) for alpha, row in pulls)
+        return drawn / self._retriever.norm(self._retriever.rows[id], step, pulls)
+
+
+class Oracle:
+    def __init__(self, encoders: Sequence[str]) -> None:
+        self.encoders = tuple(encoders)
+        self.documents: dict[str, Document] = {}
+        """In the order in which their contents came."""
+        self.lessons: list[Lesson] = []
+        self.epochs: list[Epoch] = [Epoch()]
+        self.asked = 0
+        """The last lesson when evolve was last asked."""
+        self._worked_out: dict[Any, Any] = {}
+
+    @property
+    def untaught_weights(self) -> dict[str, float]:
+        if set(self.encoders) == {"bm25", "wordllama"}:
+            return {"bm25": SPARSE_WEIGHT, "wordllama": 1 - SPARSE_WEIGHT}
+        return {name: 1 / len(self.encoders) for name in self.encoders}
+
+    # ---- documents
+
+    def add(self, documents: Sequence[Document]) -> None:
+        self._worked_out.clear()
+        for document in {one.id: one for one in documents}.values():
+            old = self.documents.get(document.id)
+            if old is not None and content(old) != content(document):
+                del self.documents[document.id]
+            self.documents[document.id] = document
+
+    def delete(self, ids: Iterable[str]) -> None:
+        self._worked_out.clear()
+        for id in set(ids):
+            del self.documents[id]
+
+    # ---- lessons
+
+    def teach(
+        self, number: int, query: str, grades: Mapping[str, float], units: Sequence[str] = (), actor: str | None = None
+    ) -> None:
+        self._worked_out.clear()
+        verdicts = {id: Verdict(grade, content(self.documents[id])) for id, grade in grades.items()}
+        self.lessons.append(Lesson(number, query.strip(), tuple(unit.strip() for unit in units), actor, verdicts))
+
+    def forget(self, query: str | None = None, actor: str | None = None, document: str | None = None) -> int:
+        """Returns how many lessons were touched."""
+        self._worked_out.clear()
+        kept, count = [], 0
+        for lesson in self.lessons:
+            meant = query in (None, lesson.query) and actor in (None, lesson.actor)
+            if not meant or (document is not None and document not in lesson.verdicts):
+                kept.append(lesson)
+                continue
+            count += 1
+            left = {id: said for id, said in lesson.verdicts.items() if document is not None and id != document}
+            if left:
+                kept.append(Lesson(lesson.number, lesson.query, lesson.units, lesson.actor, left))
+        self.lessons = kept
+        return count
+
+    def publish(self, lessons_to: int, choice: Mapping[str, Choice], weights: Mapping[str, float]) -> None:
+        self.epochs.append(Epoch(lessons_to, dict(choice), dict(weights)))
+
+    def known(self, epoch: Epoch) -> tuple[list[int], Mapping[str, Choice], Mapping[str, float]]:
+        """What an epoch comes to: the lessons in it that are not forgotten, and what was chosen."""
+        lessons = [lesson.number for lesson in self.lessons if lesson.number <= epoch.lessons_to]
+        return lessons, epoch.choice, epoch.weights
+
+    @property
+    def last_lesson(self) -> int:
+        return max((lesson.number for lesson in self.lessons), default=0)
+
+    @property
+    def set_aside(self) -> int:
+        return sum(not self._holds(id, said) for lesson in self.lessons for id, said in lesson.verdicts.items())
+
+    def pending(self, epoch: int) -> int:
+        return sum(lesson.number > self.epochs[epoch].lessons_to for lesson in self.lessons)
+
+    def taught(self, up_to: int) -> Grades:
+        """The documents that were right for each query, by the lessons up to a number."""
+        votes: dict[str, dict[str, dict[str | None, float]]] = {}
+        for lesson in self.lessons:
+            for id, said in lesson.verdicts.items():
+                if lesson.number <= up_to and self._holds(id, said):
+                    votes.setdefault(lesson.query, {}).setdefault(id, {})[lesson.actor] = said.grade
+        means = {query: {id: _mean(said.values()) for id, said in about.items()} for query, about in votes.items()}
+        right = {query: {id: mean for id, mean in found.items() if mean > 0} for query, found in means.items()}
+        return {query: found for query, found in right.items() if found}
+
+    def units(self, up_to: int) -> dict[str, list[str]]:
+        """All units that lessons up to a number gave with a query."""
+        found: dict[str, set[str]] = {}
+        for lesson in self.lessons:
+            if lesson.number <= up_to:
+                found.setdefault(lesson.query, set()).update(lesson.units)
+        return {query: sorted(units) for query, units in found.items()}
+
+    def _holds(self, id: str, said: Verdict) -> bool:
+        return id in self.documents and content(self.documents[id]) == said.content
+
+    # ---- answering
+
+    def search(self, query: str, where: Mapping[str, Any] | None = None, epoch: Epoch | None = None) -> Ranking:
+        """Everything that is found, best first, by the given epoch or the current one."""
+        state = self.epochs[-1] if epoch is None else epoch
+        among = {id for id, document in self.documents.items() if _meets(document, where or {})}
+        rankings, trusts = [], []
+        for name in self.encoders:
+            retriever, learned = self._retriever(name), self._learned(name, state)
+            question = retriever.question(query, {} if learned is None else learned.words)
+            scores = {
+                id: question.score(retriever.rows[id]) if learned is None else learned.score(id, question)
+                for id in self.documents
+                if id in among and id in retriever.rows
+            }
+            rankings.append(self._ordered({id: score for id, score in scores.items() if score > retriever.floor}))
+            trusts.append(question.trust)
+        if len(rankings) == 1:
+            return rankings[0]
+        weights = state.weights if state.choice else self.untaught_weights
+        fused: dict[str, float] = {}
+        for name, ranking, trust in zip(self.encoders, rankings, trusts, strict=True):
+            for id, score in _stretched(ranking):
+                fused[id] = fused.get(id, 0.0) + weights[name] * max(trust, LEAST_TRUST) * score
+        return self._ordered({id: score for id, score in fused.items() if score > 0})
+
+    def touched(self, epoch: Epoch) -> set[str]:
+        """Documents whose keys an epoch may have changed."""
+        learned = [self._learned(name, epoch) for name in self.encoders]
+        return {id for one in learned if one is not None for id in one.evidence}
+
+    def quality(self, grades: Grades, epoch: Epoch, margin: float = 1e-5) -> tuple[float, float]:
+        """Mean nDCG@10 of these queries: its least and its most, however close scores may fall."""
+        bounds = [_ndcg_bounds(self.search(query, epoch=epoch), right, margin) for query, right in grades.items()]
+        return tuple(sum(bound[side] for bound in bounds) / max(len(bounds), 1) for side in (0, 1))  # type: ignore[return-value]
+
+    def _ordered(self, scores: Mapping[str, float]) -> Ranking:
+        """Best first; among equals the older."""
+        age = {id: place for place, id in enumerate(self.documents)}
+        return sorted(scores.items(), key=lambda item: (-item[1], age[item[0]]))
+
+    def _retriever(self, name: str) -> Retriever:
+        if name not in self._worked_out:
+            texts = {id: f"{one.title} {one.text}".strip() for id, one in self.documents.items()}
+            self._worked_out[name] = KINDS[name]({id: text for id, text in texts.items() if text})
+        return self._worked_out[name]
+
+    def _learned(self, name: str, epoch: Epoch) -> Learned | None:
+        choice = epoch.choice.get(name, Choice())
+        if choice.nothing:
+            return None
+        key = (name, choice, epoch.lessons_to)
+        if key not in self._worked_out:
+            grades, units = self.taught(epoch.lessons_to), self.units(epoch.lessons_to)
+            self._worked_out[key] = Learned(self._retriever(name), grades, units, choice)
+        return self._worked_out[key]
+
+
+def content(document: Document) -> Content:
+    return document.title, document.text
+
+
+def _mean(grades: Iterable[float]) -> float:
+    votes = sorted(grade for grade in grades if grade)
+    return sum(votes) / len(votes) if votes else 0.0
+
+
+def _shares(retriever: Retriever, units: Sequence[str], id: str) -> list[tuple[str, float]]:
+    """How units share a query's credit to a document: by how well each finds it, none under half of the best."""
+    gains = {unit: np.float32(retriever.question(unit, {}).score(retriever.rows[id])) for unit in units}
+    best = max(gains.values(), default=0.0)
+    kept = {unit: float(gain) for unit, gain in gains.items() if gain > 0 and gain >= RESEMBLANCE * best}
+    return [(unit, gain / sum(kept.values())) for unit, gain in kept.items()]
+
+
+def _stretched(ranking: Ranking) -> Ranking:
+    """From 1, the best, down to almost 0: where a ranking would end if it went on."""
+    assert len(ranking) < SMALL
+    if not ranking:
+        return []
+    high, low = ranking[0][1], min(ranking[-1][1], 0.0)
+    if high <= low:
+        return [(id, 1.0) for id, _ in ranking]
+    return [(id, LAST + (1 - LAST) * (score - low) / (high - low)) for id, score in ranking]
+
+
+def _ndcg_bounds(ranking: Ranking, right: Mapping[str, float], margin: float) -> tuple[float, float]:
+    found = dict(ranking)
+    gained = [0.0, 0.0]
+    for id in right.keys() & found.keys():
+        near = margin * max(1.0, abs(found[id]))
+        others = [score for other, score in ranking if other != id]
+        worst = sum(score >= found[id] - near for score in others)
+        best = sum(score > found[id] + near for score in others)
+        for side, rank in enumerate((worst, best)):
+            gained[side] += right[id] / math.log2(rank + 2) if rank < DEPTH else 0.0
+    ideal = sum(grade / math.log2(rank + 2) for rank, grade in enumerate(sorted(right.values(), reverse=True)[:DEPTH]))
+    return gained[0] / ideal, min(gained[1] / ideal, 1.0)
+
+
+def _meets(document: Document, where: Mapping[str, Any]) -> bool:
+    return all(_has(document.metadata.get(name), wanted) for name, wanted in where.items())
+
+
+def _has(value: Any, wanted: Any) -> bool:
+    values = value if isinstance(value, list | tuple) else [value]
+    return any(one in (wanted if isinstance(wanted, list) else [wanted]) for one in values if one is not None)
+
+
+@cache
+def _bag(text: str) -> Counter[str]:
+    return Counter(BM25_ENCODER.documents([text])[0])
+
+
+@cache
+def _vector(text: str) -> Vectors:
+    return WORDLLAMA.documents([text])[0]
+
+
+BM25_ENCODER, WORDLLAMA = BM25(), WordLlamaEncoder()
