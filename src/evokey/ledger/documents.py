@@ -17,6 +17,7 @@ from evokey.types import Document, Numbers, Vectors
 MANY = (list, tuple, set, frozenset)
 COMPARED = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
+TEXTS = "number, id, title, text, metadata"
 BATCH = 500
 """Values in one SQL statement: below every SQLite's limit."""
 
@@ -85,7 +86,7 @@ class Documents:
         return {id: found[id] for id in wanted}
 
     def fetch(self, numbers: Iterable[int]) -> dict[int, Document]:
-        return {entry.number: entry.document for entry in self.entries(list(numbers))}
+        return {row["number"]: _document(row) for row in self._rows("number", list(numbers), TEXTS)}
 
     def entries(self, numbers: Sequence[int]) -> Iterator[Entry]:
         for row in self._rows("number", numbers):
@@ -192,7 +193,8 @@ def _facts(document: Document) -> Iterator[tuple[str, Any]]:
 
 
 def _document(row: Mapping[str, Any]) -> Document:
-    return Document(row["id"], row["text"], row["title"], json.loads(row["metadata"]))
+    metadata = row["metadata"]
+    return Document(row["id"], row["text"], row["title"], json.loads(metadata) if metadata != "{}" else {})
 
 
 def _same_vector(old: bytes | None, new: Vectors | None) -> bool:
