@@ -202,3 +202,12 @@ def test_units_are_refused_where_nothing_could_encode_them(opened: Opener) -> No
     memory.add([{"id": "x", "text": "east"}], vectors=[[1.0, 0.0]])
     with pytest.raises(InvalidInput, match="units need an encoder"):
         memory.feedback("which way?", relevant=["x"], units=["east"], vector=[1.0, 0.0])
+
+
+def test_texts_beyond_all_measure_are_refused(opened: Opener) -> None:
+    memory = opened()
+    with pytest.raises(InvalidInput, match=r"document 'war': text has 10,000,000 characters.*split it"):
+        memory.add([{"id": "peace", "text": "short"}, {"id": "war", "text": "a " * 5_000_000}])
+    with pytest.raises(InvalidInput, match="ask something shorter"):
+        memory.search("why? " * 50_000)
+    assert len(memory) == 0

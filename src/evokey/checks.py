@@ -15,6 +15,7 @@ from evokey.types import Document, Vectors
 Graded = Iterable[str] | Mapping[str, float]
 WRONG = -1.0
 LOWEST, HIGHEST = 1e-6, 1_000_000
+LONGEST_TEXT, LONGEST_QUERY = 5_000_000, 100_000
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
 BOUNDS = {"lt", "lte", "gt", "gte"}
 FIELDS = {"id", "text", "title", "metadata"}
@@ -30,6 +31,11 @@ def document(given: Document | Mapping[str, Any]) -> Document:
             raise InvalidDocument(f"document {given.id!r}: {name} must be a string, not {type(value).__name__}")
         if not _storable(value):
             raise InvalidDocument(f"document {given.id!r}: {name} is not valid Unicode (it has a lone surrogate)")
+        if len(value) > LONGEST_TEXT:
+            raise InvalidDocument(
+                f"document {given.id!r}: {name} has {len(value):,} characters, more than the {LONGEST_TEXT:,} that make "
+                f"sense as one document; split it"
+            )
     return Document(given.id, given.text, given.title, _metadata(given))
 
 
@@ -77,6 +83,10 @@ def query(text: str) -> str:
         raise InvalidQuery("the query is empty; say what to look for")
     if not _storable(text):
         raise InvalidQuery("the query is not valid Unicode (it has a lone surrogate)")
+    if len(text) > LONGEST_QUERY:
+        raise InvalidQuery(
+            f"the query has {len(text):,} characters, more than {LONGEST_QUERY:,}; ask something shorter"
+        )
     return text.strip()
 
 
