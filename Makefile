@@ -38,6 +38,7 @@ package: $(VENV)/dev  ## Build the wheel and run the README's example from it in
 	@$(BIN)/python tests/run_wheel.py dist/*.whl
 
 bench: $(VENV)/dev  ## Make benchmarks/results again (an hour; needs the data sets beside the project)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[speed]'
 	@$(BIN)/python benchmarks/run.py
 
 clean:  ## Remove what was made
