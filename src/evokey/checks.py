@@ -33,7 +33,7 @@ def document(given: Document | Mapping[str, Any]) -> Document:
             raise InvalidDocument(f"document {given.id!r}: {name} is not valid Unicode (it has a lone surrogate)")
         if len(value) > LONGEST_TEXT:
             raise InvalidDocument(
-                f"document {given.id!r}: {name} has {len(value):,} characters; more than {LONGEST_TEXT:,} make no sense "
+                f"document {given.id!r}: {name} has {len(value):,} characters; over {LONGEST_TEXT:,} make no sense "
                 f"as one document: split it"
             )
     return Document(given.id, given.text, given.title, _metadata(given))
