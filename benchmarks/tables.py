@@ -35,7 +35,9 @@ def demo() -> str:
          f"{row['first_before']:.0%}", f"**{row['first_after']:.0%}**"]
         for row in found["rows"]
     ]  # fmt: skip
-    return table(["questions", "nDCG@10 untaught", "taught", "first hit right, untaught", "taught"], rows)
+    shown = table(["questions", "nDCG@10 untaught", "taught", "first hit right, untaught", "taught"], rows)
+    said = f"{found['lessons']} lessons on {found['documents']:,} entries (Python {found['python']}), one `evolve`."
+    return f"{shown}\n\n{said}"
 
 
 def holdout(name: str = "holdout.json") -> str:
