@@ -12,6 +12,10 @@ EvokeyError
 ├── NotAMemory              a path that holds something else
 ├── NewerFormat             a memory written by a newer evokey
 ├── EncoderMismatch         keys made by one encoder, settings that name another
+├── ServiceFailed           a service or model that was asked did not answer, after its retries
+│   ├── LLMFailed
+│   └── BudgetSpent         a call that was not made, because it would pass the budget
+├── ExpansionFailed         an answer of which no expansion can be made
 ├── MemoryBusy              another process is writing
 └── MemoryClosed
 """
@@ -62,6 +66,22 @@ class NewerFormat(EvokeyError):
 
 
 class EncoderMismatch(EvokeyError):
+    pass
+
+
+class ServiceFailed(EvokeyError):
+    pass
+
+
+class LLMFailed(ServiceFailed):
+    pass
+
+
+class BudgetSpent(ServiceFailed):
+    pass
+
+
+class ExpansionFailed(EvokeyError):
     pass
 
 

@@ -18,6 +18,7 @@ from evokey.ledger.documents import Documents, Position
 from evokey.ledger.epochs import Epochs
 from evokey.ledger.lessons import Lessons
 from evokey.ledger.sqlite import Database
+from evokey.ledger.words import Words
 from evokey.overlay import UNTAUGHT, Overlay
 from evokey.retriever import GivenRetriever, Retriever, search
 from evokey.types import Epoch, Numbers, Ranking, Vectors
@@ -41,6 +42,7 @@ class Index:
     def __init__(self, database: Database, retrievers: Sequence[Retriever], policy: Policy) -> None:
         self._database, self.retrievers, self._policy = database, retrievers, policy
         self._documents, self._lessons, self._epochs = Documents(database), Lessons(database), Epochs(database)
+        self._words = Words(self._documents)
         self.untaught_weights = fusion.untaught_weights({one.name: one.kind for one in retrievers})
         self.given = next((one for one in retrievers if isinstance(one, GivenRetriever)), None)
         self._mutex = threading.RLock()
@@ -111,6 +113,7 @@ class Index:
         if removed:
             live = live[~np.isin(live, np.array(removed, np.int64))]
         if added or removed or self._version == NEVER:
+            self._words.stale = True
             for one in self.retrievers:
                 self._index(one, live, added, removed, position.newest)
         if epoch != self.epoch or self._documents.touch_lessons(self.position.newest, removed):
@@ -127,7 +130,7 @@ class Index:
         wanted = live if loaded or self._version == NEVER else np.array(added, np.int64)
         missing = retriever.store.rows.uncovered(wanted).tolist()
         for start in range(0, len(missing), BATCH):
-            retriever.index(list(self._documents.entries(missing[start : start + BATCH])))
+            retriever.index(list(self._documents.entries(missing[start : start + BATCH])), self._words)
 
     def remember(self) -> None:
         """Query vectors that callers handed in live in the lessons alone."""

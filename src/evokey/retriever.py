@@ -12,7 +12,7 @@ from evokey.encoders.given import Given
 from evokey.errors import InvalidVector
 from evokey.ledger.documents import Entry
 from evokey.overlay import Overlay
-from evokey.protocols import DenseEncoder, KeyBuilder, SparseEncoder
+from evokey.protocols import Corpus, DenseEncoder, KeyBuilder, SparseEncoder
 from evokey.stores.embedded import NO_NUMBERS, Block
 from evokey.stores.flat import DenseBlock, DenseQuestion, FlatStore
 from evokey.stores.sparse import SparseBlock, SparseQuestion, SparseStore
@@ -31,7 +31,7 @@ class Retriever(Protocol):
     @property
     def store(self) -> FlatStore | SparseStore: ...
 
-    def index(self, entries: Sequence[Entry]) -> None: ...
+    def index(self, entries: Sequence[Entry], corpus: Corpus) -> None: ...
 
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> Any: ...
 
@@ -73,20 +73,17 @@ class DenseRetriever:
     def store(self) -> FlatStore:
         return self._store
 
-    def index(self, entries: Sequence[Entry]) -> None:
+    def index(self, entries: Sequence[Entry], corpus: Corpus) -> None:
         for start in range(0, len(entries), BATCH):
-            self._index(entries[start : start + BATCH])
+            self._index(entries[start : start + BATCH], corpus)
 
-    def _index(self, entries: Sequence[Entry]) -> None:
-        keyed = [entry for entry in entries if self._keys.texts(entry.document)]
-        vectors = self._vectors(keyed)
+    def _index(self, entries: Sequence[Entry], corpus: Corpus) -> None:
+        keyed = [(entry, text) for entry in entries for text in self._keys.texts(entry.document, corpus)]
+        vectors = self._encoder.documents([text for _, text in keyed])
         self.check_dimension(vectors)
         said = np.flatnonzero(np.linalg.norm(vectors, axis=1) > 0) if len(vectors) else NO_NUMBERS
-        owners = np.array([keyed[row].number for row in said], np.int64)
+        owners = np.array([keyed[row][0].number for row in said], np.int64)
         self.store.add(_numbers(entries), owners, DenseBlock(vectors[said]))
-
-    def _vectors(self, entries: Sequence[Entry]) -> Vectors:
-        return self._encoder.documents([self._keys.texts(entry.document)[0] for entry in entries])
 
     def check_dimension(self, vectors: Vectors) -> None:
         held = [segment.block.vectors.shape[1] for segment in self.store.rows.segments if len(segment.block)]
@@ -111,7 +108,7 @@ class GivenRetriever(DenseRetriever):
 
     _encoder: Given
 
-    def _index(self, entries: Sequence[Entry]) -> None:
+    def _index(self, entries: Sequence[Entry], corpus: Corpus) -> None:
         """A vector, not a text, makes a row."""
         vectors = np.stack([_handed(entry) for entry in entries])
         self.check_dimension(vectors)
@@ -139,8 +136,8 @@ class SparseRetriever:
     def store(self) -> SparseStore:
         return self._store
 
-    def index(self, entries: Sequence[Entry]) -> None:
-        keyed = [(entry.number, text) for entry in entries for text in self._keys.texts(entry.document)]
+    def index(self, entries: Sequence[Entry], corpus: Corpus) -> None:
+        keyed = [(entry.number, text) for entry in entries for text in self._keys.texts(entry.document, corpus)]
         bags = self._encoder.documents([text for _, text in keyed])
         said = [(number, bag) for (number, _), bag in zip(keyed, bags, strict=True) if bag]
         owners = np.array([number for number, _ in said], np.int64)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -40,9 +40,15 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def abstract(self) -> str:
+        """The abstract that came with the document, in its metadata."""
+        found = self.metadata.get("abstract")
+        return found if isinstance(found, str) else ""
+
+    @property
     def hash(self) -> str:
         """Identity of the content; a lesson about this document holds for this content only."""
-        return digest(self.title, self.text)
+        return digest(self.title, self.text, *([self.abstract] if self.abstract else []))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,70 @@ class Ranking:
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation with a language model."""
+
+    role: str
+    """system, user or assistant"""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What some work cost. Adds up."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+    money: float = 0.0
+    """In US dollars, where the price is known."""
+    seconds: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a language model answered."""
+
+    text: str
+    model: str
+    spent: Spent = Spent()
+    finished: bool = True
+    """False when the answer was cut off at its greatest length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """An atomic text of an expansion, meaning something alone."""
+
+    text: str
+    positive: bool = True
+    """A negative unit steers the expanded query away, and is never added to a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """A query in more words."""
+
+    query: str
+    units: tuple[Unit, ...]
+    expander: str
+    search: str = "blend"
+    """How the expanded query searches: blend (query and mean of the units), concat (one long text), fuse (rankings)."""
+    model: str | None = None
+    prompt: str | None = None
+    """Hash of the prompt, where a model was asked."""
+    spent: Spent = Spent()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The units that say what is sought."""
+        return tuple(unit.text for unit in self.units if unit.positive)
 
 
 @dataclass(frozen=True, slots=True)

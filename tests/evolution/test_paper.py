@@ -23,6 +23,16 @@ from evokey.retriever import GivenRetriever
 seeds = st.integers(0, 10_000)
 
 
+class NoWords:
+    documents = 0
+
+    def frequency(self, word: str) -> int:
+        return 0
+
+
+NO_WORDS = NoWords()
+
+
 def unit(vectors: np.ndarray) -> np.ndarray:
     return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
 
@@ -32,7 +42,7 @@ def instance(seed: int, documents: int = 12, queries: int = 30, size: int = 8) -
     chance = np.random.default_rng(seed)
     retriever = GivenRetriever("given", Given(), Full(), None)
     keys = unit(chance.normal(size=(documents, size)))
-    retriever.index([Entry(n, evokey.Document(str(n), "x"), keys[n]) for n in range(documents)])
+    retriever.index([Entry(n, evokey.Document(str(n), "x"), keys[n]) for n in range(documents)], NO_WORDS)
     texts = {f"q{n}": v for n, v in enumerate(unit(chance.normal(size=(queries, size))))}
     texts |= {f"u{n}": v for n, v in enumerate(unit(chance.normal(size=(queries, size))))}
     retriever.remember(texts)

@@ -186,7 +186,7 @@ def test_an_interrupted_add_leaves_no_double_rows(tmp_path: Path, monkeypatch: p
         memory.add([{"id": "a", "text": "one apple"}])
         dense = memory._index.retrievers[1]
         with monkeypatch.context() as patched:
-            patched.setattr(dense, "index", lambda entries: (_ for _ in ()).throw(KeyboardInterrupt))
+            patched.setattr(dense, "index", lambda entries, corpus: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 memory.add([{"id": "b", "text": "two apples and a pear"}])
         memory.add([{"id": "c", "text": "three pears"}])

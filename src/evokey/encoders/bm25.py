@@ -16,7 +16,7 @@ from typing import ClassVar
 import Stemmer
 
 from evokey.errors import InvalidSettings
-from evokey.protocols import Bag
+from evokey.protocols import Bag, Cost
 from evokey.types import Scores
 
 UNSTEMMED = "none"
@@ -32,6 +32,7 @@ STOP_WORDS = frozenset(
 
 class BM25:
     kind: ClassVar[str] = "sparse"
+    cost: ClassVar[Cost] = "nothing"
 
     def __init__(self, k1: float = 0.9, b: float = 0.4, language: str = "english") -> None:
         if not (k1 > 0 and 0 <= b <= 1):

@@ -11,11 +11,13 @@ from typing import ClassVar
 import numpy as np
 
 from evokey.errors import InvalidVector
+from evokey.protocols import Cost
 from evokey.types import Vectors
 
 
 class Given:
     kind: ClassVar[str] = "dense"
+    cost: ClassVar[Cost] = "nothing"
 
     def __init__(self) -> None:
         self.identity = "given"

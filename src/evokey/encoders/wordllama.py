@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from evokey.protocols import Cost
 from evokey.types import Vectors
 
 # Importing wordllama configures the root logger, which is the application's business: put it back as it was.
@@ -31,6 +32,7 @@ def _model() -> Any:
 
 class WordLlamaEncoder:
     kind: ClassVar[str] = "dense"
+    cost: ClassVar[Cost] = "nothing"
 
     def __init__(self) -> None:
         self.identity = "wordllama/l2_supercat/256"
