@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,55 +13,77 @@ from evokey.stores.embedded import Block
 from evokey.stores.sparse import SparseBlock, SparseQuestion
 from evokey.types import Pull, Scores, Term, View
 
-LONE = np.zeros(1, np.int64)
-
 
 def moved(retriever: Retriever, number: int, overlay: Overlay) -> float:
     """How far a document's key has moved."""
-    here = np.array([number])
-    if retriever.store.rows.rows(here)[0] < 0:
-        return 0.0
-    return overlay.moved(number, retriever.store.take(here))
+    here = retriever.store.rows.having(np.array([number]))
+    return overlay.moved(number, retriever.store.take(here)) if len(here) else 0.0
 
 
 def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> View:
     """One retriever's score of one document, taken apart."""
-    here = np.array([number])
-    base = float(retriever.store.scan(question).of(here)[0])
-    distance = moved(retriever, number, overlay)
-    texts, weights = overlay.taught(number)
-    terms = _terms(retriever, question, number, overlay, weights) if np.isfinite(base) else []
-    if not len(texts):
+    here = retriever.store.rows.having(np.array([number]))
+    if not len(here):
+        return View(retriever.name, 0.0, -np.inf, -np.inf, "base key", None, [], [])
+    keys: Block[Any] = retriever.store.take(here)
+    plain = keys.scores(question)
+    base, row = float(plain.max()), int(plain.argmax())
+    texts, _ = overlay.taught(number)
+    if not len(texts) or overlay.texts is None:
+        terms = _terms(question, keys.take(np.array([row])), None, (), np.zeros(0))
         return View(retriever.name, 0.0, base, base, "base key", None, [], terms)
-    likeness = overlay.likeness(question)[texts]
-    pulls: list[Pull] = []
-    by, after = "base key", base
+    said = np.asarray(overlay.texts.likeness(question), np.float64)
+    by, after, pulls = "base key", base, []
+    own: tuple[Sequence[int], Scores] = ((), np.zeros(0))
     if overlay.choice.step:
-        norm = overlay.norm(number)
-        amounts = overlay.choice.step * weights * likeness / norm
-        pulls = [Pull(overlay.names[texts[at]], float(amounts[at])) for at in np.argsort(-amounts)]
-        by, after = "moved key", base / norm + float(amounts.sum())
+        rows, step = overlay.touched.rows(number), overlay.choice.step
+        evidence, norms = overlay.evidence[rows.start : rows.stop], overlay.norms[rows]
+        likeness = np.asarray(keys.likeness(question), np.float64)
+        grown = keys.grown(likeness, said, evidence, step, norms)
+        row = int(grown.argmax())
+        by, after = "moved key", float(grown[row])
+        span = slice(evidence.indptr[row], evidence.indptr[row + 1])
+        own = evidence.indices[span].tolist(), step * evidence.data[span]
+        pulls = _pulls(overlay, keys, likeness[row : row + 1], said, *own, float(norms[row]))
+    terms = _terms(question, keys.take(np.array([row])), overlay.texts, *own)
+    distance = moved(retriever, number, overlay)
     if overlay.choice.handicap is None:
         return View(retriever.name, distance, base, after, by, None, pulls, terms)
-    nearest = int(np.argmax(likeness))
-    row = float(likeness[nearest]) - overlay.choice.handicap * question.self_similarity
-    by = "recall row" if row > after else by
-    return View(retriever.name, distance, base, max(after, row), by, overlay.names[texts[nearest]], pulls, terms)
+    totals = overlay.texts.total(said)[texts]
+    nearest = int(np.argmax(totals))
+    recalled = float(totals[nearest]) - overlay.choice.handicap * question.self_similarity
+    by = "recall row" if recalled > after else by
+    name = overlay.names[texts[nearest]]
+    return View(retriever.name, distance, base, max(after, recalled), by, name, pulls, terms)
 
 
-def _terms(retriever: Retriever, question: Any, number: int, overlay: Overlay, weights: Scores) -> list[Term]:
+def _pulls(
+    overlay: Overlay, keys: Block[Any], likeness: Scores, said: Scores, texts: Sequence[int], scale: Scores, norm: float
+) -> list[Pull]:
+    """What each taught text adds to the score of one row."""
+    if likeness.ndim > 1:  # vectors were appended: what each text alone would add
+        amounts = np.array(
+            [
+                float(np.maximum(0, min(1, s) * said[text] - likeness[0]).sum())
+                for text, s in zip(texts, scale, strict=True)
+            ]
+        )
+    else:
+        amounts = scale * keys.total(said)[list(texts)] / norm
+    return [Pull(overlay.names[texts[at]], float(amounts[at])) for at in np.argsort(-amounts)]
+
+
+def _terms(
+    question: Any, key: Block[Any], taught: Block[Any] | None, texts: Sequence[int], scale: Scores
+) -> list[Term]:
     """What each word of the question adds to the base key's score, and to the moved key's."""
     if not isinstance(question, SparseQuestion):
         return []
-    base: Block[Any] = retriever.store.take(np.array([number]))
-    texts, _ = overlay.taught(number)
     found = []
     for word, weight in zip(question.terms, question.weights, strict=True):
         lone = question.only(word, weight)
-        before = float(base.exact(lone, LONE)[0])
-        learned = 0.0
-        if overlay.choice.step and isinstance(overlay.texts, SparseBlock):
-            learned = overlay.choice.step * float(weights @ overlay.texts.scores(lone)[texts])
+        before = float(key.scores(lone)[0])
+        learned = float(scale @ taught.scores(lone)[list(texts)]) if isinstance(taught, SparseBlock) and texts else 0.0
         if before or learned:
             found.append(Term(word, before, before + learned))
     return sorted(found, key=lambda term: -term.after)

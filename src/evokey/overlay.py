@@ -1,9 +1,9 @@
 """What an epoch has learned for one retriever: the rows of the touched documents, scored beside the store's own search.
 
-A touched document i is found by the best of its rows:
+A touched document is found by the best of its rows:
 
-    its moved key      (q·k⁰ᵢ + λ Σₑ αᵢₑ q·e) / νᵢ        e: taught texts, ν: the norm of the moved key (dense), else 1
-    its recall rows    max over its taught texts of q·e  −  δ · (self-similarity of q)
+    its base keys, moved      q·(k⁰ᵢ ⊕ λ Σₑ αᵢₑ e)       e: taught texts; ⊕ adds (dense keys: back to length 1)
+    its recall rows           max over its taught texts of q·e  −  δ · (self-similarity of q)
 
 Both need only q·e for the taught texts, so an overlay keeps these texts once, as a block, and who was taught what.
 """
@@ -15,66 +15,105 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from evokey.stores.embedded import NO_NUMBERS, Block
+from evokey.stores.embedded import NO_NUMBERS, Block, Scan
 from evokey.stores.flat import DenseBlock
 from evokey.types import Choice, Numbers, Scores
 
 
 @dataclass(frozen=True, slots=True)
-class Overlay:
+class Touched:
+    """The touched documents (sorted) and all their rows: side by side, in the order of the documents."""
+
     documents: Numbers
-    """The touched documents, sorted."""
+    starts: Numbers
+    """The first row of each document, and the end."""
+
+    @classmethod
+    def of(cls, documents: Numbers, sizes: Numbers) -> Touched:
+        return cls(documents, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+    @property
+    def owners(self) -> Numbers:
+        """The document of each row."""
+        return np.repeat(self.documents, np.diff(self.starts))
+
+    @property
+    def ordinals(self) -> Numbers:
+        """Which of its document's rows each is."""
+        return np.arange(self.starts[-1]) - np.repeat(self.starts[:-1], np.diff(self.starts))
+
+    @property
+    def several(self) -> bool:
+        return len(self.documents) < int(self.starts[-1])
+
+    def best(self, scores: NDArray[Any]) -> NDArray[Any]:
+        """Scores of rows (last axis) → of documents."""
+        return np.maximum.reduceat(scores, self.starts[:-1], axis=-1) if self.several else scores
+
+    def place(self, number: int) -> int | None:
+        found = int(np.searchsorted(self.documents, number))
+        return found if found < len(self.documents) and self.documents[found] == number else None
+
+    def rows(self, number: int) -> slice:
+        """The rows of one document."""
+        place = self.place(number)
+        return slice(0, 0) if place is None else slice(*self.starts[place : place + 2].tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    touched: Touched
     names: tuple[str, ...]
     """The taught texts, as they were said."""
     texts: Block[Any] | None
     evidence: sparse.csr_array
-    """α: documents × texts. Its pattern says which texts are a document's recall rows; every row has an entry."""
+    """α: rows × texts. Its pattern says which texts are a document's recall rows; every document has an entry."""
     norms: Scores
     choice: Choice
     learned: Mapping[str, int]
     """Every taught word: how many documents were taught with it. It counts where no living document has the word."""
 
-    def scores(self, base: Scores, question: Any) -> Scores:
-        """Scores of the touched documents, given their base scores."""
-        if self.texts is None:
-            return base
-        likeness = self.likeness(question)
-        best = base
-        if self.choice.step:
-            best = (base + self.choice.step * (self.evidence @ likeness)) / self.norms
-        if self.choice.handicap is not None:
-            rows = np.maximum.reduceat(likeness[self.evidence.indices], self.evidence.indptr[:-1])
-            best = np.maximum(best, rows - self.choice.handicap * question.self_similarity)
-        return best
+    @property
+    def documents(self) -> Numbers:
+        return self.touched.documents
 
-    def likeness(self, question: Any) -> Scores:
-        """q·e for every taught text."""
-        return np.zeros(0) if self.texts is None else np.asarray(self.texts.scores(question), np.float64)
+    def scores(self, scan: Scan, question: Any) -> Scores:
+        """Scores of the touched documents."""
+        touched = self.touched
+        if self.texts is None or not (self.choice.step or self.choice.handicap is not None):
+            return scan.of(touched.documents)
+        likeness = np.asarray(self.texts.likeness(question), np.float64)
+        best = scan.of(touched.documents)
+        if self.choice.step:
+            base = scan.likeness(touched.owners, touched.ordinals)
+            best = touched.best(self.texts.grown(base, likeness, self.evidence, self.choice.step, self.norms))
+        if self.choice.handicap is not None:
+            totals = self.texts.total(likeness)
+            recalled = np.maximum.reduceat(totals[self.evidence.indices], self.evidence.indptr[touched.starts[:-1]])
+            best = np.maximum(best, recalled - self.choice.handicap * question.self_similarity)
+        return np.asarray(best, np.float64)
 
     def taught(self, number: int) -> tuple[Numbers, Scores]:
-        """Which texts a document was taught, and their α."""
-        row = int(np.searchsorted(self.documents, number))
-        if row >= len(self.documents) or self.documents[row] != number:
-            return NO_NUMBERS, np.zeros(0)
-        span = slice(self.evidence.indptr[row], self.evidence.indptr[row + 1])
+        """Which texts a document was taught, and their α: those of all its rows."""
+        rows = self.touched.rows(number)
+        span = slice(self.evidence.indptr[rows.start], self.evidence.indptr[rows.stop])
         return self.evidence.indices[span].astype(np.int64), self.evidence.data[span]
 
     def moved(self, number: int, base: Block[Any]) -> float:
-        """How far a document's key has moved: 1 − cosine (dense), or the mass of learned weight (sparse)."""
-        texts, weights = self.taught(number)
-        if not len(texts) or not self.choice.step or self.texts is None:
+        """How far a document's keys have moved, the farthest: 1 − cosine (dense), or the mass of learned weight."""
+        rows = self.touched.rows(number)
+        if self.texts is None or not self.choice.step or rows.start == rows.stop:
             return 0.0
-        pull = self.choice.step * weights
+        pull = self.choice.step * self.evidence[rows.start : rows.stop]
         if not isinstance(base, DenseBlock) or not isinstance(self.texts, DenseBlock):
-            return float(pull.sum())
-        key = base.vectors[0].astype(np.float64)
-        moved = key + pull @ self.texts.vectors[texts].astype(np.float64)
-        return float(1 - key @ moved / max(float(np.linalg.norm(moved)), 1e-12))
-
-    def norm(self, number: int) -> float:
-        return float(self.norms[int(np.searchsorted(self.documents, number))])
+            return float(pull.sum(axis=1).max())
+        keys = base.vectors.astype(np.float64)
+        moved = keys + pull @ self.texts.vectors.astype(np.float64)
+        lengths = np.maximum(np.linalg.norm(moved, axis=1), 1e-12)
+        return float((1 - np.vecdot(keys, moved) / lengths).max())
 
 
-UNTAUGHT = Overlay(NO_NUMBERS, (), None, sparse.csr_array((0, 0)), np.zeros(0), Choice(), {})
+UNTAUGHT = Overlay(Touched.of(NO_NUMBERS, NO_NUMBERS), (), None, sparse.csr_array((0, 0)), np.zeros(0), Choice(), {})

@@ -28,6 +28,7 @@ COMPONENTS: dict[str, dict[str, Component]] = {
     },
     "store": {
         "flat": Component("evokey.stores.flat:FlatStore"),
+        "late": Component("evokey.stores.late:LateStore"),
         "sparse": Component("evokey.stores.sparse:SparseStore"),
     },
     "policy": {

@@ -12,9 +12,10 @@ from evokey.encoders.given import Given
 from evokey.errors import InvalidVector
 from evokey.ledger.documents import Entry
 from evokey.overlay import Overlay
-from evokey.protocols import Corpus, DenseEncoder, KeyBuilder, SparseEncoder
+from evokey.protocols import Corpus, DenseEncoder, KeyBuilder, MultiEncoder, SparseEncoder
 from evokey.stores.embedded import NO_NUMBERS, Block
 from evokey.stores.flat import DenseBlock, DenseQuestion, FlatStore
+from evokey.stores.late import LateBlock, LateQuestion, LateStore
 from evokey.stores.sparse import SparseBlock, SparseQuestion, SparseStore
 from evokey.types import Numbers, Ranking, Vectors
 
@@ -29,7 +30,7 @@ class Retriever(Protocol):
     kind: str
 
     @property
-    def store(self) -> FlatStore | SparseStore: ...
+    def store(self) -> FlatStore | LateStore | SparseStore: ...
 
     def index(self, entries: Sequence[Entry], corpus: Corpus) -> None: ...
 
@@ -50,7 +51,7 @@ def search(retriever: Retriever, question: Any, k: int, overlay: Overlay, among:
     untouched = scan.top(k, overlay.documents, among)
     if not len(overlay.documents):
         return untouched
-    scores = overlay.scores(scan.of(overlay.documents), question)
+    scores = overlay.scores(scan, question)
     found = scores > scan.floor
     if len(untouched) == k:
         found &= scores >= untouched.scores[-1]
@@ -123,6 +124,38 @@ class GivenRetriever(DenseRetriever):
     def remember(self, vectors: Mapping[str, Vectors]) -> None:
         """The query vectors of all lessons; nothing else is known."""
         self._encoder.known = dict(vectors)
+
+
+class LateRetriever:
+    kind = "multi"
+
+    def __init__(self, name: str, encoder: MultiEncoder, keys: KeyBuilder, folder: Path | None) -> None:
+        self.name, self._encoder, self._keys = name, encoder, keys
+        self._store = LateStore(folder, encoder.identity)
+
+    @property
+    def store(self) -> LateStore:
+        return self._store
+
+    def index(self, entries: Sequence[Entry], corpus: Corpus) -> None:
+        for start in range(0, len(entries), BATCH):
+            self._index(entries[start : start + BATCH], corpus)
+
+    def _index(self, entries: Sequence[Entry], corpus: Corpus) -> None:
+        keyed = [(entry.number, text) for entry in entries for text in self._keys.texts(entry.document, corpus)]
+        matrices = self._encoder.documents([text for _, text in keyed])
+        said = [(number, vectors) for (number, _), vectors in zip(keyed, matrices, strict=True) if len(vectors)]
+        owners = np.array([number for number, _ in said], np.int64)
+        self.store.add(_numbers(entries), owners, LateBlock.of([vectors for _, vectors in said]))
+
+    def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> LateQuestion:
+        return LateQuestion(self._encoder.queries([text])[0])
+
+    def texts(self, texts: Sequence[str]) -> LateBlock:
+        return LateBlock.of(self._encoder.documents(texts))
+
+    def words(self, text: str) -> frozenset[str]:
+        return frozenset()
 
 
 class SparseRetriever:

@@ -14,12 +14,12 @@ from typing import Any
 from evokey import registry
 from evokey.errors import InvalidSettings, NewerFormat, NotAMemory
 from evokey.evolution.policy import Policy
-from evokey.retriever import DenseRetriever, GivenRetriever, Retriever, SparseRetriever
+from evokey.retriever import DenseRetriever, GivenRetriever, LateRetriever, Retriever, SparseRetriever
 from evokey.stores.segments import write_synced
 
 FILE = "evokey.toml"
 FORMAT = 1
-STORES = {"dense": "flat", "sparse": "sparse"}
+STORES = {"dense": "flat", "multi": "late", "sparse": "sparse"}
 EXPANDERS = ("query",)
 
 
@@ -213,8 +213,9 @@ def _retriever(one: RetrieverSettings, folder: Path) -> Retriever:
     keys = registry.load("keys", one.keys)()
     if one.encoder == "given":
         return GivenRetriever(one.encoder, encoder, keys, folder)
-    kind = DenseRetriever if encoder.kind == "dense" else SparseRetriever
-    return kind(one.encoder, encoder, keys, folder)
+    kinds = {"dense": DenseRetriever, "multi": LateRetriever, "sparse": SparseRetriever}
+    made: Retriever = kinds[encoder.kind](one.encoder, encoder, keys, folder)
+    return made
 
 
 def read(path: Path) -> Settings:

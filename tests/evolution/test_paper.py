@@ -134,7 +134,7 @@ def test_keys_stay_within_their_bound_at_every_round(seed: int, accumulate: bool
     """Theorem: an evolution moves a key by at most x·M; without accumulation that bounds all rounds together."""
     rule = Paper(x=3, batch=5, accumulate=accumulate)
     replay = replayed(rule, seed, marks=(5, 10, 15, 20, 25))
-    for row in range(len(replay.documents)):
+    for row in range(len(replay.touched.documents)):
         moved = np.linalg.norm(replay._sum(row) - replay.base.vectors[row])  # type: ignore[attr-defined]
         assert moved <= (replay.evolved if accumulate else 1) * rule.x + 1e-5
 

@@ -1,8 +1,9 @@
-"""Evidence → weights: how strongly each taught text pulls each document's key, for one retriever.
+"""Evidence → weights: how strongly each taught text pulls each row of a document's key, for one retriever.
 
 A query that credits n documents with grade g gives each ω = g·n^−β; its expansion units together weigh η·ω, shared by
 how well each unit finds the document; a unit that finds it less than half as well as the best one is dropped.
-αᵢₑ = ω / (Σω + c): shrunk by c, the median mass of a touched document, so that a document seen once moves little.
+αᵢₑ = ω / (Σω + c): shrunk by c, the median mass of a taught row, so that a document seen once moves little.
+Where a document has several rows (chunks), a text is credited to the row it matches best.
 """
 
 from __future__ import annotations
@@ -18,20 +19,22 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evokey.evolution.evidence import Taught
-from evokey.overlay import Overlay
+from evokey.overlay import Overlay, Touched
 from evokey.retriever import Retriever
-from evokey.stores.embedded import Block
+from evokey.stores.embedded import Block, ordinals
 from evokey.stores.flat import DenseBlock
 from evokey.types import Choice, Numbers, Scores
 
 RESEMBLANCE = 0.5
+ASKED = 256
+"""Texts asked at a time."""
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """Who was taught what, for one retriever: pairs of a touched document and a text."""
+    """Who was taught what, for one retriever: pairs of a touched document's row and a text."""
 
-    documents: Numbers
+    touched: Touched
     base: Block[Any]
     """The base keys of the documents."""
     texts: tuple[str, ...]
@@ -45,15 +48,26 @@ class Attribution:
         """What these queries alone have taught."""
         asked = np.array([text in queries for text in self.texts], bool)
         pairs = self.pairs.where(asked[self.pairs.queries])
-        rows, columns = np.unique(pairs.rows), np.unique(np.concatenate([pairs.columns, pairs.queries]))
+        columns = np.unique(np.concatenate([pairs.columns, pairs.queries]))
+        sizes = np.diff(self.touched.starts)
+        places = np.unique(self._places(pairs))
+        rows = np.repeat(self.touched.starts[places], sizes[places]) + ordinals(sizes[places])
         return Attribution(
-            self.documents[rows],
+            Touched.of(self.documents[places], sizes[places]),
             self.base.take(rows),
             tuple(self.texts[column] for column in columns),
             self.block.take(columns),
             [self.words[column] for column in columns],
             pairs.renumbered(rows, columns),
         )
+
+    @property
+    def documents(self) -> Numbers:
+        return self.touched.documents
+
+    def _places(self, pairs: Pairs) -> Numbers:
+        """The document (its place among the touched ones) of each pair."""
+        return np.searchsorted(self.touched.starts, pairs.rows, side="right") - 1
 
     @cached_property
     def has_units(self) -> bool:
@@ -65,17 +79,17 @@ class Attribution:
         own = np.where(pairs.shares > 0, units * pairs.shares, 1.0)
         omega = pairs.grades * pairs.credited ** (-spread) * own
         used = omega > 0
-        shape = (len(self.documents), len(self.texts))
+        shape = (len(self.base), len(self.texts))
         matrix = sparse.coo_array((omega[used], (pairs.rows[used], pairs.columns[used])), shape=shape).tocsr()
         mass: Scores = np.asarray(matrix.sum(axis=1), np.float64).ravel()
-        if not len(mass):
+        if not mass.any():
             return sparse.csr_array(shape)
-        return sparse.csr_array(sparse.diags_array(1 / (mass + np.median(mass))) @ matrix)
+        return sparse.csr_array(sparse.diags_array(1 / (mass + np.median(mass[mass > 0]))) @ matrix)
 
     def norms(self, weights: sparse.csr_array, step: float) -> Scores:
         """ν: the length of k⁰ + λV before it is brought back to 1. Sparse keys are not normalised."""
         if not len(self.documents) or not isinstance(self.base, DenseBlock) or not step:
-            return np.ones(len(self.documents))
+            return np.ones(len(self.base))
         along, square = self._moments(weights)
         return np.sqrt(np.maximum(1 + 2 * step * along + step**2 * square, 1e-12))
 
@@ -87,20 +101,20 @@ class Attribution:
     def learned(self) -> dict[str, int]:
         """Every taught word, and how many documents were taught with it."""
         found: dict[str, set[int]] = defaultdict(set)
-        for row, column in zip(self.pairs.rows.tolist(), self.pairs.columns.tolist(), strict=True):
+        for place, column in zip(self._places(self.pairs).tolist(), self.pairs.columns.tolist(), strict=True):
             for word in self.words[column]:
-                found[word].add(row)
+                found[word].add(place)
         return {word: len(documents) for word, documents in sorted(found.items())}
 
     def overlay(self, choice: Choice) -> Overlay:
         weights = self.weights(choice.spread, choice.units)
         norms = self.norms(weights, choice.step)
-        return Overlay(self.documents, self.texts, self.block, weights, norms, choice, self.learned())
+        return Overlay(self.touched, self.texts, self.block, weights, norms, choice, self.learned())
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Columns of equal length: a document (row), a text (column), and what binds them."""
+    """Columns of equal length: a row of a document, a text (column), and what binds them."""
 
     rows: Numbers
     columns: Numbers
@@ -135,45 +149,60 @@ class Pairs:
 def attribute(retriever: Retriever, lessons: Taught) -> Attribution:
     """Pair the documents that have a row here with the texts they were taught."""
     numbers = np.array(sorted({number for grades in lessons.grades.values() for number in grades}), np.int64)
-    documents = numbers[retriever.store.rows.rows(numbers) >= 0]
+    rows = retriever.store.rows
+    documents = rows.having(numbers)
+    touched = Touched.of(documents, rows.sizes(documents))
     base = retriever.store.take(documents)
     texts = tuple(sorted({*lessons.queries, *(unit for units in lessons.units.values() for unit in units)}))
-    pairs = _paired(lessons, documents, texts, _Resemblance(retriever, base, lessons))
-    return Attribution(documents, base, texts, retriever.texts(texts), [retriever.words(text) for text in texts], pairs)
+    pairs = _paired(lessons, touched, texts, _Match(retriever, touched, base, lessons))
+    return Attribution(touched, base, texts, retriever.texts(texts), [retriever.words(text) for text in texts], pairs)
 
 
-def _paired(lessons: Taught, documents: Numbers, texts: Sequence[str], resemblance: _Resemblance) -> Pairs:
-    row = {number: index for index, number in enumerate(documents.tolist())}
+def _paired(lessons: Taught, touched: Touched, texts: Sequence[str], match: _Match) -> Pairs:
+    known = set(touched.documents.tolist())
     column = {text: index for index, text in enumerate(texts)}
     found: list[tuple[int, int, int, float, int, float]] = []
     for query, grades in lessons.grades.items():
         asked = column[query]
         for number, grade in grades.items():
-            if number in row:
-                found.append((row[number], asked, asked, grade, len(grades), 0.0))
-                for unit, share in resemblance.shares(query, row[number]):
-                    found.append((row[number], column[unit], asked, grade, len(grades), share))
+            if number in known:
+                found.append((match.row(query, number), asked, asked, grade, len(grades), 0.0))
+                for unit, share in match.shares(query, number):
+                    found.append((match.row(unit, number), column[unit], asked, grade, len(grades), share))
     parts = list(zip(*found, strict=True)) or [()] * 6
     rows, columns, queries = (np.array(part, np.int64) for part in parts[:3])
     return Pairs(rows, columns, queries, *(np.array(part, np.float64) for part in parts[3:]))
 
 
-class _Resemblance:
-    """How a query's units share its credit to a document: by how well each, asked by itself, finds it."""
+class _Match:
+    """How well texts, each asked by itself, find documents: which row is credited, and how a query's units share."""
 
-    def __init__(self, retriever: Retriever, base: Block[Any], lessons: Taught) -> None:
-        self._units = lessons.units
-        texts = sorted({unit for units in lessons.units.values() for unit in units})
+    def __init__(self, retriever: Retriever, touched: Touched, base: Block[Any], lessons: Taught) -> None:
+        self._units, self._touched = lessons.units, touched
+        asked = {unit for units in lessons.units.values() for unit in units}
+        if touched.several:
+            asked |= set(lessons.queries)
+        texts = sorted(asked)
         self._place = {text: index for index, text in enumerate(texts)}
         self._table: NDArray[np.float32] = np.zeros((0, 0), np.float32)
         if texts and len(base):
-            self._table = base.table([retriever.question(text, {}) for text in texts])
+            questions = [retriever.question(text, {}) for text in texts]
+            parts = [base.total(base.table(questions[at : at + ASKED])) for at in range(0, len(texts), ASKED)]
+            self._table = np.concatenate(parts)
 
-    def shares(self, query: str, row: int) -> list[tuple[str, float]]:
+    def row(self, text: str, number: int) -> int:
+        """The row of a document that a text matches best."""
+        rows = self._touched.rows(number)
+        first = int(rows.start)
+        return first if rows.stop - first == 1 else first + int(np.argmax(self._table[self._place[text], rows]))
+
+    def shares(self, query: str, number: int) -> list[tuple[str, float]]:
+        """The units that count for a document, and their shares of the query's credit."""
         units: Sequence[str] = self._units.get(query, ())
         if not units:
             return []
-        gains = np.array([max(0.0, float(self._table[self._place[unit], row])) for unit in units])
+        rows = self._touched.rows(number)
+        gains = np.array([max(0.0, float(self._table[self._place[unit], rows].max())) for unit in units])
         gains[gains < RESEMBLANCE * gains.max()] = 0
         total = gains.sum()
         return [(unit, gain / total) for unit, gain in zip(units, gains, strict=True) if gain > 0] if total else []

@@ -25,10 +25,11 @@ from evokey.evolution.evidence import Taught
 from evokey.evolution.policy import Log, Proposal
 from evokey.evolution.saturation import Saturation
 from evokey.ledger.lessons import Success
-from evokey.overlay import UNTAUGHT, Overlay
+from evokey.overlay import UNTAUGHT, Overlay, Touched
 from evokey.retriever import Retriever
-from evokey.stores.embedded import Block
+from evokey.stores.embedded import Block, ordinals
 from evokey.stores.flat import DenseBlock, DenseQuestion
+from evokey.stores.late import LateQuestion
 from evokey.types import Choice, Numbers, Ranking, Scores
 
 REPLAYED = Choice(step=1.0)
@@ -86,23 +87,24 @@ class Replay:
     largest_gains: list[float] = field(default_factory=list)
     """Δ of each batch, for the curves."""
     evolved: int = 0
-    documents: Numbers = field(init=False)
+    touched: Touched = field(init=False)
     texts: tuple[str, ...] = field(init=False)
     scores: list[dict[int, float]] = field(init=False)
-    """By document: text → s."""
+    """By row of the touched documents: text → s."""
     added: list[dict[int, float]] = field(init=False)
-    """By document: text → how often it was added to the key."""
+    """By row: text → how often it was added to the key."""
     base: Block[Any] = field(init=False)
     block: Block[Any] = field(init=False)
 
     def __post_init__(self) -> None:
         store = self.retriever.store
         numbers = np.array(sorted({number for one in self.successes for number in self._credited(one)}), np.int64)
-        self.documents = numbers[store.rows.rows(numbers) >= 0]
+        documents = store.rows.having(numbers)
+        self.touched = Touched.of(documents, store.rows.sizes(documents))
         self.texts = tuple(sorted({text for one in self.successes for text in units_of(one)}))
-        self.base, self.block = store.take(self.documents), self.retriever.texts(self.texts)
-        self.scores = [{} for _ in self.documents]
-        self.added = [{} for _ in self.documents]
+        self.base, self.block = store.take(documents), self.retriever.texts(self.texts)
+        self.scores = [{} for _ in range(len(self.base))]
+        self.added = [{} for _ in range(len(self.base))]
         self.saturation = Saturation(self.rule.patience, self.rule.margin)
 
     def _credited(self, one: Success) -> tuple[int, ...]:
@@ -127,10 +129,11 @@ class Replay:
         for one in batch:
             units = [self._column(text) for text in units_of(one)]
             question = self.retriever.question(one.query, {})
-            likeness = self.block.exact(question, np.arange(len(self.block)))[units]
+            likeness = np.asarray(self.block.likeness(question), np.float64)
             for number in self._credited(one):
-                row = int(np.searchsorted(self.documents, number))
-                if row < len(self.documents) and self.documents[row] == number:
+                rows = self.touched.rows(number)
+                if rows.start < rows.stop:
+                    row = rows.start + int(np.argmax(self.base.take(np.arange(rows.start, rows.stop)).scores(question)))
                     largest = max(largest, self._attribute(row, question, units, likeness))
         self.largest_gains.append(largest)
         self.saturation = self.saturation.after(largest)
@@ -153,14 +156,23 @@ class Replay:
 
     def _gains(self, row: int, question: Any, units: Sequence[int], likeness: Scores) -> Scores:
         """Δ of each unit: sim(q, k ⊕ e) − sim(q, k), with the key as it is now."""
+        if isinstance(question, LateQuestion):
+            return self._appended_gains(row, question, units, likeness)
         if not isinstance(question, DenseQuestion):
-            return likeness  # an inner product does not ask which key it is added to
+            return likeness[units]  # an inner product does not ask which key it is added to
         assert isinstance(self.block, DenseBlock)
         key = self._key(row)
         grown = key + self.block.vectors[list(units)]
         grown /= np.maximum(np.linalg.norm(grown, axis=1, keepdims=True), 1e-12)
         gains: Scores = grown @ question.vector.astype(np.float64) - float(key @ question.vector)
         return gains
+
+    def _appended_gains(self, row: int, question: LateQuestion, units: Sequence[int], likeness: Scores) -> Scores:
+        """Where ⊕ appends: what each unit's vectors add to the best match of each vector of the question."""
+        key = np.asarray(self.base.take(np.array([row])).likeness(question), np.float64)[0]
+        for column in self.added[row]:
+            key = np.maximum(key, likeness[column])
+        return np.asarray(np.maximum(key, likeness[units]).sum(axis=1) - key.sum())
 
     def _key(self, row: int) -> Scores:
         """A dense key as evolved so far, of unit length."""
@@ -187,20 +199,22 @@ class Replay:
         self.saturation = Saturation(self.rule.patience, self.rule.margin)
 
     def overlay(self, choice: Choice) -> Overlay:
-        touched = [row for row, added in enumerate(self.added) if added]
-        if not touched:
+        rows = [row for row, added in enumerate(self.added) if added]
+        if not rows:
             return UNTAUGHT
-        entries = [
-            (place, column, times) for place, row in enumerate(touched) for column, times in self.added[row].items()
-        ]
-        rows, columns, times = (np.array(part) for part in zip(*entries, strict=True))
-        evidence = sparse.coo_array((times, (rows, columns)), shape=(len(touched), len(self.texts))).tocsr()
-        return Overlay(self.documents[touched], self.texts, self.block, evidence, self._norms(touched), choice, {})
+        sizes = np.diff(self.touched.starts)
+        places = np.unique(np.searchsorted(self.touched.starts, rows, side="right") - 1)
+        kept = np.repeat(self.touched.starts[places], sizes[places]) + ordinals(sizes[places])
+        entries = [(at, column, times) for at, row in enumerate(kept) for column, times in self.added[row].items()]
+        at, columns, times = (np.array(part) for part in zip(*entries, strict=True))
+        evidence = sparse.coo_array((times, (at, columns)), shape=(len(kept), len(self.texts))).tocsr()
+        touched = Touched.of(self.touched.documents[places], sizes[places])
+        return Overlay(touched, self.texts, self.block, evidence, self._norms(kept), choice, {})
 
-    def _norms(self, touched: Sequence[int]) -> Scores:
+    def _norms(self, rows: Numbers) -> Scores:
         if not isinstance(self.base, DenseBlock):
-            return np.ones(len(touched))
-        return np.array([max(float(np.linalg.norm(self._sum(row))), 1e-12) for row in touched])
+            return np.ones(len(rows))
+        return np.array([max(float(np.linalg.norm(self._sum(row))), 1e-12) for row in rows.tolist()])
 
 
 def units_of(one: Success) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ import numpy as np
 
 from evokey.ledger.documents import Position
 from evokey.ledger.lessons import Pool, Pools
-from evokey.overlay import UNTAUGHT
-from evokey.retriever import DenseRetriever, Retriever, search
+from evokey.overlay import UNTAUGHT, Touched
+from evokey.retriever import Retriever, search
 from evokey.types import Numbers, Ranking
 
 DEPTH = 100
@@ -45,14 +45,15 @@ def _up_to_date(pool: Pool, position: Position) -> bool:
 
 
 def _mended(retriever: Retriever, query: str, pool: Pool | None, position: Position, live: Numbers) -> Pool:
-    if pool is None or not isinstance(retriever, DenseRetriever) or not np.isin(pool.ranking.numbers, live).all():
+    if pool is None or retriever.kind == "sparse" or not np.isin(pool.ranking.numbers, live).all():
         return take(retriever, query, position)
     new = live[live > pool.newest]
-    new = new[retriever.store.rows.rows(new) >= 0]
+    new = retriever.store.rows.having(new)
     if not len(new):
         return Pool(pool.ranking, position.newest, position.removals)
     question = retriever.question(query, {})
-    scores = retriever.store.take(new).exact(question, np.arange(len(new)))
+    rows = Touched.of(new, retriever.store.rows.sizes(new))
+    scores = rows.best(retriever.store.take(new).scores(question))
     numbers = np.concatenate([pool.ranking.numbers, new])
     scores = np.concatenate([pool.ranking.scores, scores])
     order = np.lexsort((numbers, -scores))[:DEPTH]

@@ -19,7 +19,9 @@ from scipy import sparse
 from evokey.evolution.attribution import Attribution
 from evokey.evolution.evidence import Taught
 from evokey.evolution.judge import DEPTH, Judge, ideal
+from evokey.overlay import Touched
 from evokey.retriever import Retriever
+from evokey.stores.embedded import Block
 from evokey.types import Choice, Numbers, Ranking, Scores
 
 Table = NDArray[np.float32]
@@ -28,34 +30,32 @@ CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """One (β, λ, η): the evidence for each document and the norm of its moved key."""
-
-    weights: sparse.csr_array
-    step: float
-    norms: Scores
-
-
-@dataclass(frozen=True, slots=True)
 class Sheet:
-    """Scores of some asked queries (rows) against all touched documents (columns), before any choice."""
+    """Some asked queries (first axis) against all touched documents, before any choice."""
 
     asked: Sequence[str]
     questions: Sequence[Any]
-    base: Table
+    touched: Touched
+    block: type[Block[Any]]
+    rows: Table
+    """Likeness of the touched documents' rows."""
     likeness: Table
-    """Against the taught texts."""
+    """Of the taught texts."""
+    base: Table
+    """Untaught scores of the documents."""
     floor: float
 
-    def moved(self, move: Move) -> Table:
-        if not move.step:
+    def moved(self, weights: sparse.csr_array, step: float, norms: Scores) -> Table:
+        """Scores with keys moved by one (β, λ, η): the evidence for each row, and the norm of the moved key."""
+        if not step:
             return self.base
-        pull = np.asarray((move.weights @ self.likeness.T).T, np.float32)
-        return np.asarray((self.base + np.float32(move.step) * pull) / move.norms, np.float32)
+        grown = self.block.grown(self.rows, self.likeness, weights, step, norms)
+        return np.asarray(self.touched.best(grown), np.float32)
 
     def recalled(self, weights: sparse.csr_array, handicap: float) -> Table:
         """The best recall row of each document."""
-        best = np.maximum.reduceat(self.likeness[:, weights.indices], weights.indptr[:-1], axis=1)
+        totals = self.block.total(self.likeness)
+        best = np.maximum.reduceat(totals[:, weights.indices], weights.indptr[self.touched.starts[:-1]], axis=1)
         return np.asarray(best - np.float32(handicap) * self.self_similarity[:, None], np.float32)
 
     @property
@@ -119,7 +119,7 @@ class Trial:
     def _sheets(self) -> Iterator[Sheet]:
         """Sheets of a bounded size; a single one is kept, as it is asked for again and again."""
         attribution, queries = self._attribution, self.asked
-        size = max(1, CELLS // max(len(attribution.documents), len(attribution.pairs.rows), 1))
+        size = max(1, CELLS // (attribution.block.parts * max(len(attribution.base), len(attribution.pairs.rows), 1)))
         if self._sheet is None and 0 < len(queries) <= size:
             self._sheet = self._sheet_of(queries)
         if self._sheet is not None:
@@ -129,14 +129,15 @@ class Trial:
             yield self._sheet_of(queries[start : start + size])
 
     def _sheet_of(self, asked: Sequence[str]) -> Sheet:
-        attribution = self._attribution
+        attribution, touched = self._attribution, self._attribution.touched
         questions = [self._retriever.question(query, self._learned) for query in asked]
+        block = type(attribution.base)
         if not len(attribution.documents):
             empty = np.zeros((len(asked), 0), np.float32)
-            return Sheet(asked, questions, empty, empty, -np.inf)
-        base, block = attribution.base, attribution.block
-        floor = 0.0 if self._retriever.kind == "sparse" else -np.inf  # no shared word, no hit
-        return Sheet(asked, questions, base.table(questions), block.table(questions), floor)
+            return Sheet(asked, questions, touched, block, empty, empty, empty, -np.inf)
+        rows, likeness = attribution.base.table(questions), attribution.block.table(questions)
+        base = np.asarray(touched.best(block.total(rows)), np.float32)
+        return Sheet(asked, questions, touched, block, rows, likeness, base, block.floor)
 
     def _weights_of(self, choice: Choice) -> sparse.csr_array:
         key = (choice.spread, choice.units)
@@ -144,14 +145,14 @@ class Trial:
             self._weights[key] = self._attribution.weights(*key)
         return self._weights[key]
 
-    def _move(self, choice: Choice) -> Move:
+    def _moved(self, sheet: Sheet, choice: Choice) -> Table:
         weights = self._weights_of(choice)
-        return Move(weights, choice.step, self._attribution.norms(weights, choice.step))
+        return sheet.moved(weights, choice.step, self._attribution.norms(weights, choice.step))
 
     def _scores(self, sheet: Sheet, choice: Choice) -> Table:
         if not sheet.base.shape[1]:
             return sheet.base
-        scores = sheet.moved(self._move(choice))
+        scores = self._moved(sheet, choice)
         if choice.handicap is None:
             return scores
         return np.maximum(scores, sheet.recalled(self._weights_of(choice), choice.handicap))
@@ -206,7 +207,7 @@ class Trial:
     def _pruned(self, sheet: Sheet, choices: Sequence[Choice], others: Table) -> _Pruned:
         """Keep the documents that may reach the top ten: whose best score passes the tenth-best of the worst ones."""
         moves = {(choice.spread, choice.units, choice.step): choice for choice in choices}
-        moved = {key: sheet.moved(self._move(choice)) for key, choice in moves.items()}
+        moved = {key: self._moved(sheet, choice) for key, choice in moves.items()}
         low = np.minimum.reduce(list(moved.values()))
         high = np.maximum.reduce(list(moved.values()))
         recalled: dict[float, Table] = {}

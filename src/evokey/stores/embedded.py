@@ -2,7 +2,7 @@
 
 A store is a list of segments; adding appends one, small neighbours are merged, removing only marks rows dead. Every
 change makes a new immutable state, so a search that has begun goes on undisturbed. Scores do not depend on how rows
-happen to be laid out: each row is scored by itself.
+happen to be laid out: each row is scored by itself. A document may own several rows; its score is its best row's.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from evokey.errors import EncoderMismatch
 from evokey.stores.segments import Arrays, read_manifest, read_segment, write_manifest, write_segment
@@ -28,25 +30,43 @@ log = logging.getLogger("evokey")
 
 
 class Block(ABC, Generic[Question]):
-    """Rows that can be scored against a question."""
+    """Rows that can be scored against a question.
+
+    How like a row is to a question may have several parts (one for each vector of the question, in late interaction):
+    a score is their total.
+    """
 
     floor = -np.inf
     """A row must score above this to be found at all."""
+    parts = 1
+    """How many parts a likeness may have, about."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def scores(self, question: Question) -> NDArray[Any]:
+    def likeness(self, question: Question) -> NDArray[Any]:
         """Of all rows, each computed by itself: the same bits wherever the row lies."""
 
     @abstractmethod
-    def exact(self, question: Question, rows: Numbers) -> Scores:
-        """Of some rows, the same bits."""
-
-    @abstractmethod
     def table(self, questions: Sequence[Question]) -> NDArray[np.float32]:
-        """Of all rows (columns) for many questions (rows)."""
+        """The likeness of all rows (second axis) to many questions (first axis)."""
+
+    @staticmethod
+    def total(likeness: NDArray[Any]) -> NDArray[Any]:
+        """Likeness → scores."""
+        return likeness
+
+    @staticmethod
+    def grown(
+        base: NDArray[Any], texts: NDArray[Any], evidence: sparse.csr_array, step: float, norms: Scores
+    ) -> NDArray[Any]:
+        """Scores of rows grown by λ times the evidence of texts, k⁰ ⊕ λV: here ⊕ is addition, with the norm ν.
+
+        Likeness of rows and texts to one question, or to several (first axis).
+        """
+        pull = (evidence @ texts.T).T
+        return np.asarray((base + np.asarray(step, base.dtype) * pull.astype(base.dtype, copy=False)) / norms)
 
     @abstractmethod
     def take(self, rows: Numbers) -> Self: ...
@@ -66,6 +86,10 @@ class Block(ABC, Generic[Question]):
     @abstractmethod
     def from_arrays(cls, arrays: Arrays) -> Self: ...
 
+    def scores(self, question: Question) -> Scores:
+        """Of all rows."""
+        return np.asarray(self.total(self.likeness(question)), np.float64)
+
 
 B = TypeVar("B", bound=Block[Any])
 
@@ -83,43 +107,77 @@ class Segment(Generic[B]):
 
 @dataclass(frozen=True)
 class Rows(Generic[B]):
-    """An immutable state: the segments, and where each document's row is."""
+    """An immutable state: the segments, and where each document's rows are. They lie side by side, in one segment."""
 
     segments: tuple[Segment[B], ...]
     dead: frozenset[int]
     """Documents that are gone while their rows still lie in a segment."""
     owners: Numbers = field(init=False)
-    row_of: Numbers = field(init=False)
-    """By document number + 1: its row counted over all segments, or −1; so at both ends."""
+    """The document of each row, counted over all segments."""
+    starts: Numbers = field(init=False)
+    """The first row of each segment, and the end."""
+    documents: Numbers = field(init=False)
+    """The documents that have rows, in the order of these; a document's place. With one row each, it is the row."""
+    firsts: Numbers = field(init=False)
+    """The first row of each place, and the end."""
+    place_of: Numbers = field(init=False)
+    """By document number + 1: its place, or −1; so at both ends."""
     covered: NDArray[np.bool_] = field(init=False)
     """By document number: whether a segment answers for it."""
-    dead_rows: Numbers = field(init=False)
-    starts: Numbers = field(init=False)
+    dead_places: Numbers = field(init=False)
 
     def __post_init__(self) -> None:
         owners = np.concatenate([NO_NUMBERS, *(segment.owners for segment in self.segments)])
         sizes = [0, *(len(segment.owners) for segment in self.segments)]
-        row_of = np.full(int(owners.max(initial=-1)) + 3, -1, np.int64)
-        row_of[owners + 1] = np.arange(len(owners))
+        firsts = np.flatnonzero(np.diff(owners, prepend=-1))
+        several = len(firsts) < len(owners)
+        documents = owners[firsts] if several else owners
+        place_of = np.full(int(owners.max(initial=-1)) + 3, -1, np.int64)
+        place_of[documents + 1] = np.arange(len(documents))
         gone = np.fromiter(self.dead, np.int64, len(self.dead)) + 1
-        gone = gone[gone < len(row_of)]
-        dead_rows = row_of[gone]
-        row_of[gone] = -1
+        gone = gone[gone < len(place_of)]
+        dead_places = place_of[gone]
+        place_of[gone] = -1
         numbers = _covered(self.segments)
         covered = np.zeros(int(numbers.max(initial=-1)) + 1, bool)
         covered[numbers] = True
-        object.__setattr__(self, "covered", covered)
         object.__setattr__(self, "owners", owners)
-        object.__setattr__(self, "row_of", row_of)
-        object.__setattr__(self, "dead_rows", dead_rows[dead_rows >= 0])
         object.__setattr__(self, "starts", np.cumsum(sizes))
+        object.__setattr__(self, "documents", documents)
+        object.__setattr__(self, "firsts", np.append(firsts, len(owners)))
+        object.__setattr__(self, "place_of", place_of)
+        object.__setattr__(self, "covered", covered)
+        object.__setattr__(self, "dead_places", dead_places[dead_places >= 0])
 
     def __len__(self) -> int:
-        return len(self.owners) - len(self.dead_rows)
+        """How many documents can be found."""
+        return len(self.documents) - len(self.dead_places)
 
-    def rows(self, numbers: Numbers) -> Numbers:
-        """Rows of these documents, −1 where there is none."""
-        return self.row_of.take(numbers + 1, mode="clip")
+    @property
+    def several(self) -> bool:
+        """Whether some document has more than one row."""
+        return len(self.documents) < len(self.owners)
+
+    @cached_property
+    def dead_rows(self) -> Numbers:
+        return self._rows(self.dead_places)
+
+    def places(self, numbers: Numbers) -> Numbers:
+        """Places of these documents, −1 where there is none."""
+        return self.place_of.take(numbers + 1, mode="clip")
+
+    def having(self, numbers: Numbers) -> Numbers:
+        """Those of the documents that have rows."""
+        return numbers[self.places(numbers) >= 0]
+
+    def of(self, numbers: Numbers) -> Numbers:
+        """All rows of these documents, each of which has some."""
+        return self._rows(self.places(numbers))
+
+    def sizes(self, numbers: Numbers) -> Numbers:
+        """How many rows each of these documents has."""
+        places = self.places(numbers)
+        return np.where(places >= 0, self.firsts[places + 1] - self.firsts[places], 0)
 
     def uncovered(self, numbers: Numbers) -> Numbers:
         """Those of the documents that no segment answers for."""
@@ -133,21 +191,47 @@ class Rows(Generic[B]):
             at = np.flatnonzero(which == index)
             yield self.segments[index], at, rows[at] - self.starts[index]
 
+    def _rows(self, places: Numbers) -> Numbers:
+        if not self.several:
+            return places
+        sizes = self.firsts[places + 1] - self.firsts[places]
+        return np.repeat(self.firsts[places], sizes) + ordinals(sizes)
+
+
+def ordinals(sizes: Numbers) -> Numbers:
+    """0, 1, 2 … for each of the sizes: [2, 3] → [0, 1, 0, 1, 2]."""
+    ends = np.cumsum(sizes)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+
 
 class Scan:
-    """One question against one state of a store; a row must score above the floor to be found at all."""
+    """One question against one state of a store; a document must score above the floor to be found at all."""
 
-    def __init__(self, rows: Rows[Any], scores: NDArray[Any], floor: float) -> None:
-        self._rows, self._scores, self.floor = rows, scores, floor
-        self._scores[rows.dead_rows] = -np.inf
+    def __init__(self, rows: Rows[B], likeness: NDArray[Any], block: type[B]) -> None:
+        self._rows, self._likeness, self.floor = rows, likeness, block.floor
+        scores = block.total(likeness)
+        self._scores = np.maximum.reduceat(scores, rows.firsts[:-1]) if rows.several else scores
+        """Of each place: the best of its rows."""
+        if not rows.several and scores is likeness and len(rows.dead_places):
+            self._scores = scores.copy()
+        self._scores[rows.dead_places] = -np.inf
 
     def of(self, numbers: Numbers) -> Scores:
         """Scores of these documents; −inf for one that has no row."""
-        found = self._rows.rows(numbers)
+        found = self._rows.places(numbers)
         scores = np.full(len(found), -np.inf)
         present = found >= 0
         scores[present] = self._scores[found[present]]
         return scores
+
+    def likeness(self, numbers: Numbers, ordinals: Numbers) -> NDArray[Any]:
+        """Likeness of some rows, each given by its document and its ordinal there; −inf where it is not."""
+        places = self._rows.places(numbers)
+        rows = self._rows.firsts[places] + ordinals
+        present = (places >= 0) & (rows < self._rows.firsts[places + 1])
+        found = np.full((len(numbers), *self._likeness.shape[1:]), -np.inf)
+        found[present] = self._likeness[rows[present]]
+        return found
 
     def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
         """The k best documents outside `skip` and, if given, inside `among`."""
@@ -159,17 +243,17 @@ class Scan:
         return best
 
     def _present(self, numbers: Numbers) -> Numbers:
-        rows = self._rows.rows(numbers)
-        return rows[rows >= 0]
+        places = self._rows.places(numbers)
+        return places[places >= 0]
 
-    def _best(self, rows: Numbers, k: int) -> Ranking:
-        """The k best of these rows, equals by document number."""
-        scores = self._scores[rows]
+    def _best(self, places: Numbers, k: int) -> Ranking:
+        """The k best of these places, equals by document number."""
+        scores = self._scores[places]
         cut = np.partition(scores, len(scores) - k)[len(scores) - k] if k < len(scores) else -np.inf
         found = np.flatnonzero((scores >= cut) & (scores > self.floor))
-        owners, scores = self._rows.owners[rows[found]], scores[found].astype(np.float64)
-        order = np.lexsort((owners, -scores))[:k]
-        return Ranking(owners[order], scores[order])
+        documents, scores = self._rows.documents[places[found]], scores[found].astype(np.float64)
+        order = np.lexsort((documents, -scores))[:k]
+        return Ranking(documents[order], scores[order])
 
 
 class EmbeddedStore(Generic[B]):
@@ -245,11 +329,11 @@ class EmbeddedStore(Generic[B]):
         self.rows = Rows(segments, frozenset(self.rows.dead & still_there))
 
     def take(self, numbers: Numbers) -> B:
-        """The rows of these documents (each must have one), as a block of their own."""
+        """The rows of these documents (each must have some), as a block of their own."""
         if not len(numbers):
             return self.block.empty()
         blocks, places = [], []
-        for segment, at, inside in self.rows.by_segment(self.rows.rows(numbers)):
+        for segment, at, inside in self.rows.by_segment(self.rows.of(numbers)):
             blocks.append(segment.block.take(inside))
             places.append(at)
         back = np.argsort(np.concatenate([NO_NUMBERS, *places]), kind="stable")
@@ -275,7 +359,7 @@ class EmbeddedStore(Generic[B]):
 
 
 def _promising(scores: NDArray[Any], k: int, floor: float) -> Numbers:
-    """Rows enough to hold the k best: dealt into columns, only those of the k best maxima (and their equals) can."""
+    """Places enough to hold the k best: dealt into columns, only those of the k best maxima (and their equals) can."""
     width = len(scores) // STRIDE
     if width <= k:
         return np.arange(len(scores))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evokey.stores.embedded import Block, EmbeddedStore, Scan
 from evokey.stores.segments import Arrays
-from evokey.types import Numbers, Scores, Vectors
+from evokey.types import Numbers, Vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,11 @@ class DenseBlock(Block[DenseQuestion]):
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def scores(self, question: DenseQuestion, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+    def likeness(self, question: DenseQuestion, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         # One dot product a row, at the speed of memory. A matrix product would not be faster, and its bits depend on
         # where a row lies.
         found: NDArray[np.float32] = np.vecdot(self.vectors, question.vector, out=out)
         return found
-
-    def exact(self, question: DenseQuestion, rows: Numbers) -> Scores:
-        return np.asarray(self.take(rows).scores(question), np.float64)
 
     def table(self, questions: Sequence[DenseQuestion]) -> NDArray[np.float32]:
         if not questions:
@@ -70,5 +67,5 @@ class FlatStore(EmbeddedStore[DenseBlock]):
         scores = np.empty(len(rows.owners), np.float32)
         for segment, start in zip(rows.segments, rows.starts.tolist(), strict=False):
             if len(segment.block):
-                segment.block.scores(question, out=scores[start : start + len(segment.block)])
-        return Scan(rows, scores, self.block.floor)
+                segment.block.likeness(question, out=scores[start : start + len(segment.block)])
+        return Scan(rows, scores, self.block)

@@ -82,14 +82,11 @@ class SparseBlock(Block[SparseQuestion]):
             self._inverted = {"starts": columns.indptr, "rows": columns.indices, "counts": columns.data}
         return self._inverted
 
-    def scores(self, question: SparseQuestion) -> Scores:
+    def likeness(self, question: SparseQuestion) -> Scores:
         if self._postings is None:
             self._postings = Postings([self], question.encoder, question.average)
         kept = self._postings = self._postings.at(question.average)
         return kept.scores(question)
-
-    def exact(self, question: SparseQuestion, rows: Numbers) -> Scores:
-        return self.scores(question)[rows]
 
     def table(self, questions: Sequence[SparseQuestion]) -> NDArray[np.float32]:
         table = np.empty((len(questions), len(self)), np.float32)
@@ -175,7 +172,7 @@ class SparseStore(EmbeddedStore[SparseBlock]):
 
     def scan(self, question: SparseQuestion) -> Scan:
         collection = self.collection
-        return Scan(collection.rows, collection.postings.at(question.average).scores(question), self.block.floor)
+        return Scan(collection.rows, collection.postings.at(question.average).scores(question), self.block)
 
 
 class Collection:
@@ -187,7 +184,8 @@ class Collection:
         length = sum(float(block.lengths.sum()) for block in blocks)
         for segment, _, inside in rows.by_segment(rows.dead_rows):
             length -= float(segment.block.lengths[inside].sum())
-        self.documents = len(rows)
+        self.documents = len(rows.owners) - len(rows.dead_rows)
+        """Where documents have several rows, each row counts as one."""
         self.average = length / max(self.documents, 1)
         self.postings = Postings(blocks, encoder, self.average, rows.dead_rows)
 
