@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evokey import fusion
 from evokey.evolution.policy import Log, Policy
+from evokey.fusion import DEPTH, Fusion
 from evokey.ledger.documents import Documents, Position
 from evokey.ledger.epochs import Epochs
 from evokey.ledger.lessons import Lessons
@@ -21,13 +21,14 @@ from evokey.ledger.sqlite import Database
 from evokey.ledger.words import Words
 from evokey.overlay import UNTAUGHT, Overlay
 from evokey.retriever import GivenRetriever, Retriever, search
-from evokey.types import Epoch, Numbers, Ranking, Vectors
+from evokey.types import Choice, Epoch, Numbers, Ranking, Vectors
 
 EPOCHS_KEPT = 4
 """Overlays of so many epochs stay composed."""
 BATCH = 2_000
 """Documents read from the ledger at a time."""
 NEVER = -1
+NOTHING = Choice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,10 @@ class Overlays:
 
 
 class Index:
-    def __init__(self, database: Database, retrievers: Sequence[Retriever], policy: Policy) -> None:
-        self._database, self.retrievers, self._policy = database, retrievers, policy
+    def __init__(self, database: Database, retrievers: Sequence[Retriever], fusion: Fusion, policy: Policy) -> None:
+        self._database, self.retrievers, self.fusion, self._policy = database, retrievers, fusion, policy
         self._documents, self._lessons, self._epochs = Documents(database), Lessons(database), Epochs(database)
         self._words = Words(self._documents)
-        self.untaught_weights = fusion.untaught_weights({one.name: one.kind for one in retrievers})
         self.given = next((one for one in retrievers if isinstance(one, GivenRetriever)), None)
         self._mutex = threading.RLock()
         self._version = NEVER
@@ -58,7 +58,7 @@ class Index:
         self, query: str, k: int, overlays: Overlays, among: Numbers | None = None, vector: Vectors | None = None
     ) -> Ranking:
         questions = [one.question(query, overlays.of[one.name].learned, vector) for one in self.retrievers]
-        depth = k if len(self.retrievers) == 1 else max(k, fusion.DEPTH)
+        depth = k if len(self.retrievers) == 1 else max(k, DEPTH)
         rankings = [
             search(one, question, depth, overlays.of[one.name], among)
             for one, question in zip(self.retrievers, questions, strict=True)
@@ -66,7 +66,7 @@ class Index:
         if len(rankings) == 1:
             return rankings[0]
         weights = [overlays.weights[one.name] for one in self.retrievers]
-        return fusion.fused(rankings, [question.trust for question in questions], weights, k)
+        return self.fusion.fused(rankings, [question.trust for question in questions], weights, k)
 
     def overlays(self, number: int) -> Overlays:
         """What an epoch has learned, composed from the ledger."""
@@ -77,6 +77,10 @@ class Index:
                 self._composed[number] = self._compose(self._epochs.get(number))
             return self._composed[number]
 
+    @property
+    def _untaught_weights(self) -> Mapping[str, float]:
+        return dict(zip(self.fusion.names, self.fusion.untaught, strict=True))
+
     def log(self, up_to: int) -> Log:
         """The lessons up to a number."""
         return Log(self._lessons, self._epochs, up_to)
@@ -84,12 +88,14 @@ class Index:
     def _compose(self, epoch: Epoch) -> Overlays:
         overlays = {one.name: UNTAUGHT for one in self.retrievers}
         if not epoch.choice:
-            return Overlays(overlays, self.untaught_weights)
+            return Overlays(overlays, self._untaught_weights)
         log = self.log(epoch.lessons_to)
         for one in self.retrievers:
-            if not epoch.choice[one.name].nothing:
-                overlays[one.name] = self._policy.overlay(one, log, epoch.choice[one.name])
-        return Overlays(overlays, epoch.weights)
+            choice = epoch.choice.get(one.name, NOTHING)  # an epoch older than an encoder taught it nothing
+            if not choice.nothing:
+                overlays[one.name] = self._policy.overlay(one, log, choice)
+        known = epoch.weights.keys() == overlays.keys()
+        return Overlays(overlays, epoch.weights if known else self._untaught_weights)
 
     # ---- following the ledger
 

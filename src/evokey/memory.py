@@ -17,19 +17,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from evokey import checks, explain, fusion
+from evokey import checks, explain
 from evokey import settings as settings_
-from evokey.errors import InvalidInput, InvalidVector, MemoryClosed
+from evokey.errors import InvalidInput, InvalidVector, MemoryClosed, ServiceFailed
 from evokey.evolution import pools as pools_
 from evokey.evolution.evidence import Taught, sample
 from evokey.evolution.judge import ndcg
 from evokey.evolution.policy import Proposal
+from evokey.fusion import DEPTH
 from evokey.index import Index
 from evokey.ledger.documents import Documents
 from evokey.ledger.epochs import Epochs
 from evokey.ledger.lessons import Lessons, Pools
 from evokey.ledger.pins import Pins
 from evokey.ledger.sqlite import Database
+from evokey.protocols import Reranker
 from evokey.types import (
     Document,
     DocumentChange,
@@ -49,6 +51,8 @@ from evokey.types import (
 log = logging.getLogger("evokey")
 RETRIEVED = 100
 """How much of what a verified query finds is recorded for the paper's rule."""
+RERANKED = 50
+"""How many of the hits a reranker looks at."""
 COMPARED = 400
 """How many taught queries a diff asks."""
 
@@ -57,17 +61,27 @@ def open(
     path: str | Path,
     *,
     encoder: settings_.Named | Sequence[settings_.Named] | None = None,
-    keys: str | None = None,
+    keys: settings_.Named | None = None,
     store: str | None = None,
     policy: settings_.Named | None = None,
     expander: str | None = None,
+    fusion: settings_.Named | None = None,
+    reranker: settings_.Named | None = None,
     now: Callable[[], float] = time.time,
 ) -> Memory:
     """Open the memory in a directory, or make it on first use; or the one a TOML file describes.
 
     The settings are those of a new memory. An existing one keeps its own; asking for different ones is an error.
     """
-    said = {"encoder": encoder, "keys": keys, "store": store, "policy": policy, "expander": expander}
+    said = {
+        "encoder": encoder,
+        "keys": keys,
+        "store": store,
+        "policy": policy,
+        "expander": expander,
+        "fusion": fusion,
+        "reranker": reranker,
+    }
     folder, settings = settings_.resolved(
         Path(path), {name: value for name, value in said.items() if value is not None}
     )
@@ -86,12 +100,12 @@ class Memory:
         self._database = Database(folder)
         self._documents, self._lessons = Documents(self._database), Lessons(self._database)
         self._epochs, self._pools = Epochs(self._database), Pools(self._database)
-        self._policy = settings_.policy(settings)
+        self._policy, self._reranker = settings_.policy(settings), settings_.reranker(settings)
         self._pins = Pins(self._database)
         self._writing = threading.RLock()
         self._closed = False
         try:
-            self._index = Index(self._database, retrievers, self._policy)
+            self._index = Index(self._database, retrievers, settings_.fusion(settings, retrievers), self._policy)
         except BaseException:
             self._database.close()
             raise
@@ -144,13 +158,28 @@ class Memory:
         self._index.catch_up(wait=False)
         among = None if where is None else self._documents.where(checks.filter(where))
         overlays = self._index.overlays(self._epoch(epoch))
-        best = self._index.ranked(text, size, overlays, among, asked)
+        depth = size if self._reranker is None else max(size, RERANKED)
+        best = self._index.ranked(text, depth, overlays, among, asked)
         found = self._documents.fetch(best.numbers.tolist())
-        return [
+        hits = [
             Hit(found[number].id, score, found[number])
             for number, score in zip(best.numbers.tolist(), best.scores.tolist(), strict=True)
             if number in found  # another thread may just have deleted it
         ]
+        return hits if self._reranker is None else self._reranked(self._reranker, text, hits)[:size]
+
+    def _reranked(self, reranker: Reranker, query: str, hits: list[Hit]) -> list[Hit]:
+        """The best hits in the reranker's order; as they were if it does not answer."""
+        head = hits[:RERANKED]
+        try:
+            scores = reranker.scores(query, [hit.document for hit in head])
+        except ServiceFailed as error:
+            log.warning("hits are not reranked: %s", str(error))
+            return hits
+        order = np.argsort(-scores, kind="stable")
+        lowest = float(scores.min()) if len(head) else 0.0
+        tail = [replace(hit, score=lowest - place - 1) for place, hit in enumerate(hits[RERANKED:])]
+        return [*(replace(head[at], score=float(scores[at])) for at in order), *tail]
 
     def search_many(
         self, queries: Sequence[str], k: int = 10, where: Mapping[str, Any] | None = None, vectors: Any = None
@@ -170,7 +199,7 @@ class Memory:
         self._index.catch_up()
         before, after = self._index.overlays(0), self._index.overlays(self._index.epoch)
         ranks = {
-            when: _rank(self._index.ranked(text, fusion.DEPTH, known, None, asked), number)
+            when: _rank(self._index.ranked(text, DEPTH, known, None, asked), number)
             for when, known in (("rank_before", before), ("rank_after", after))
         }
         views = [
@@ -375,7 +404,7 @@ class Memory:
         pools = {
             one.name: pools_.fresh(one, wanted, self._pools, index.position, index.live) for one in index.retrievers
         }
-        return self._policy.propose(index.retrievers, index.untaught_weights, lessons, pools, pins)
+        return self._policy.propose(index.retrievers, index.fusion, lessons, pools, pins)
 
     # ---- the memory itself
 

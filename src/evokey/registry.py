@@ -31,6 +31,11 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "late": Component("evokey.stores.late:LateStore"),
         "sparse": Component("evokey.stores.sparse:SparseStore"),
     },
+    "fusion": {
+        "weighted": Component("evokey.fusion:Weighted"),
+        "reciprocal": Component("evokey.fusion:Reciprocal"),
+    },
+    "reranker": {},
     "policy": {
         "guarded": Component("evokey.evolution.guarded:Guarded"),
         "paper": Component("evokey.evolution.paper:Paper"),

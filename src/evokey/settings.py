@@ -14,6 +14,8 @@ from typing import Any
 from evokey import registry
 from evokey.errors import InvalidSettings, NewerFormat, NotAMemory
 from evokey.evolution.policy import Policy
+from evokey.fusion import Fusion
+from evokey.protocols import Reranker
 from evokey.retriever import DenseRetriever, GivenRetriever, LateRetriever, Retriever, SparseRetriever
 from evokey.stores.segments import write_synced
 
@@ -21,6 +23,7 @@ FILE = "evokey.toml"
 FORMAT = 1
 STORES = {"dense": "flat", "multi": "late", "sparse": "sparse"}
 EXPANDERS = ("query",)
+KNOWN = {"format", "policy", "expander", "retriever", "at", "policy_options", "fusion", "reranker"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class RetrieverSettings:
     store: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the encoder."""
+    keys_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Settings:
     policy: str = "guarded"
     expander: str = "query"
     policy_options: Mapping[str, Any] = field(default_factory=dict)
+    fusion: Mapping[str, Any] = field(default_factory=lambda: {"name": "weighted"})
+    reranker: Mapping[str, Any] | None = None
 
 
 Named = str | Mapping[str, Any]
@@ -46,19 +52,24 @@ Named = str | Mapping[str, Any]
 
 def settings_of(
     encoder: Named | Sequence[Named] | None = None,
-    keys: str | None = None,
+    keys: Named | None = None,
     store: str | None = None,
     policy: Named | None = None,
     expander: str | None = None,
+    fusion: Named | None = None,
+    reranker: Named | None = None,
 ) -> Settings:
     """Settings from the arguments of open; what is not said takes the default."""
     default = Settings()
     rule, options = named(policy or default.policy)
+    builder, keys_options = named(keys or "full")
     retrievers = tuple(
-        RetrieverSettings(name, keys or "full", store or "", given)
+        RetrieverSettings(name, builder, store or "", given, keys_options)
         for name, given in map(named, listed(encoder) or [one.encoder for one in default.retrievers])
     )
-    return checked(Settings(retrievers, rule, expander or default.expander, options))
+    joined = default.fusion if fusion is None else spelled(fusion)
+    last = None if reranker is None else spelled(reranker)
+    return checked(Settings(retrievers, rule, expander or default.expander, options, joined, last))
 
 
 def listed(encoder: Named | Sequence[Named] | None) -> list[Named]:
@@ -78,11 +89,20 @@ def named(component: Named) -> tuple[str, dict[str, Any]]:
     return name, options
 
 
+def spelled(component: Named) -> dict[str, Any]:
+    """A component as a mapping, its name first."""
+    name, options = named(component)
+    return {"name": name, **options}
+
+
 def checked(settings: Settings) -> Settings:
     """The same settings with every store named, or an error that says what is wrong."""
     if not settings.retrievers:
         raise InvalidSettings("a memory needs at least one encoder")
     registry.component("policy", settings.policy)
+    registry.component("fusion", settings.fusion["name"])
+    if settings.reranker is not None:
+        registry.component("reranker", settings.reranker["name"])
     if settings.expander not in EXPANDERS:
         known = ", ".join(EXPANDERS)
         raise InvalidSettings(f"there is no expander called {settings.expander!r}; choose one of: {known}")
@@ -99,7 +119,7 @@ def _stored(one: RetrieverSettings) -> RetrieverSettings:
         registry.component("store", one.store)
     if one.store and one.store != fitting:
         raise InvalidSettings(f"encoder {one.encoder!r} needs store {fitting!r}, not {one.store!r}")
-    return RetrieverSettings(one.encoder, one.keys, fitting, one.options)
+    return replace(one, store=fitting)
 
 
 def resolved(path: Path, said: Mapping[str, Any]) -> tuple[Path, Settings]:
@@ -172,8 +192,13 @@ def _agrees(stored: Settings, name: str, value: Any) -> bool:
         ) and len(listed(value)) == len(made)
     if name == "policy":
         return value in (stored.policy, {"name": stored.policy, **stored.policy_options})
-    if name in ("keys", "store"):
-        return all(getattr(one, name) == value for one in stored.retrievers)
+    if name == "keys":
+        return all(value in (one.keys, {"name": one.keys, **one.keys_options}) for one in stored.retrievers)
+    if name == "store":
+        return all(one.store == value for one in stored.retrievers)
+    if name in ("fusion", "reranker"):
+        made = getattr(stored, name)
+        return made is not None and (value == made["name"] or spelled(value) == made)
     return bool(getattr(stored, name) == value)
 
 
@@ -195,6 +220,20 @@ def retrievers(settings: Settings, folder: Path) -> list[Retriever]:
     return [_retriever(one, folder / "keys" / one.encoder) for one in settings.retrievers]
 
 
+def fusion(settings: Settings, retrievers: Sequence[Retriever]) -> Fusion:
+    kinds = {one.name: one.kind for one in retrievers}
+    name, options = named(settings.fusion)
+    made: Fusion = _made("fusion", name, {"kinds": kinds, **options})
+    return made
+
+
+def reranker(settings: Settings) -> Reranker | None:
+    if settings.reranker is None:
+        return None
+    made: Reranker = _made("reranker", *named(settings.reranker))
+    return made
+
+
 def policy(settings: Settings) -> Policy:
     made: Policy = _made("policy", settings.policy, settings.policy_options)
     return made
@@ -210,7 +249,7 @@ def _made(kind: str, name: str, options: Mapping[str, Any]) -> Any:
 
 def _retriever(one: RetrieverSettings, folder: Path) -> Retriever:
     encoder = _made("encoder", one.encoder, one.options)
-    keys = registry.load("keys", one.keys)()
+    keys = _made("keys", one.keys, one.keys_options)
     if one.encoder == "given":
         return GivenRetriever(one.encoder, encoder, keys, folder)
     kinds = {"dense": DenseRetriever, "multi": LateRetriever, "sparse": SparseRetriever}
@@ -220,7 +259,7 @@ def _retriever(one: RetrieverSettings, folder: Path) -> Retriever:
 
 def read(path: Path) -> Settings:
     found = _toml_of(path)
-    unknown = set(found) - {"format", "policy", "expander", "retriever", "at", "policy_options"}
+    unknown = set(found) - KNOWN
     if unknown:
         raise InvalidSettings(f"{path} has unknown settings: {', '.join(sorted(unknown))}")
     _check_format(path, found.get("format", FORMAT))
@@ -233,8 +272,16 @@ def read(path: Path) -> Settings:
             _text(path, "policy", found.get("policy", default.policy)),
             _text(path, "expander", found.get("expander", default.expander)),
             found.get("policy_options", {}),
+            _component(path, "fusion", found.get("fusion", default.fusion)),
+            _component(path, "reranker", found["reranker"]) if "reranker" in found else None,
         )
     )
+
+
+def _component(path: Path, name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, str | Mapping):
+        raise InvalidSettings(f"{path}: {name} is a name, or a table with a name and options, not {value!r}")
+    return spelled(value)
 
 
 def _check_format(path: Path, number: Any) -> None:
@@ -256,24 +303,42 @@ def _table(path: Path, table: Mapping[str, Any]) -> RetrieverSettings:
     if "encoder" not in table:
         raise InvalidSettings(f"{path} has a [[retriever]] without an encoder")
     named = {name: _text(path, name, table[name]) for name in ("encoder", "keys", "store") if name in table}
-    options = {key: value for key, value in table.items() if key not in named}
-    return RetrieverSettings(**named, options=options)
+    keys_options = table.get("keys_options", {})
+    if not isinstance(keys_options, Mapping):
+        raise InvalidSettings(f"{path}: keys_options must be a table, not {keys_options!r}")
+    options = {key: value for key, value in table.items() if key not in named and key != "keys_options"}
+    return RetrieverSettings(**named, options=options, keys_options=keys_options)
 
 
 def written(settings: Settings) -> str:
-    lines = [f"format = {FORMAT}", f"policy = {_toml(settings.policy)}", f"expander = {_toml(settings.expander)}"]
+    default = Settings()
+    top: dict[str, Any] = {"format": FORMAT, "policy": settings.policy, "expander": settings.expander}
+    if settings.fusion != default.fusion:
+        top["fusion"] = settings.fusion
+    if settings.reranker is not None:
+        top["reranker"] = settings.reranker
+    lines = _lines(top)
     if settings.policy_options:
-        lines += [
-            "",
-            "[policy_options]",
-            *(f"{key} = {_toml(value)}" for key, value in settings.policy_options.items()),
-        ]
+        lines += ["", "[policy_options]", *_lines(settings.policy_options)]
     for one in settings.retrievers:
-        said = {"encoder": one.encoder, "keys": one.keys, "store": one.store, **one.options}
-        lines += ["", "[[retriever]]", *(f"{key} = {_toml(value)}" for key, value in said.items())]
+        said = {"encoder": one.encoder, "keys": one.keys, "store": one.store}
+        more = {"keys_options": one.keys_options} if one.keys_options else {}
+        lines += ["", "[[retriever]]", *_lines({**said, **more, **one.options})]
     return "\n".join(lines) + "\n"
 
 
-def _toml(value: str | float) -> str:
-    """A scalar in TOML: JSON's spelling of strings, numbers and booleans is TOML's too."""
-    return json.dumps(value, ensure_ascii=False)
+def _lines(table: Mapping[str, Any]) -> list[str]:
+    return [f"{key} = {_toml(value)}" for key, value in table.items() if value is not None]
+
+
+def _toml(value: Any) -> str:
+    """A value in TOML: JSON's spelling of strings, numbers and booleans is TOML's too."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(_lines(value)) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if not isinstance(value, str | bool | int | float):
+        raise InvalidSettings(
+            f"an option must be a string, a number, true, false, or a list or table of these: {value!r}"
+        )
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from evokey.evolution.evidence import Taught
 from evokey.evolution.guarded import Guarded
 from evokey.evolution.policy import Proposal
+from evokey.fusion import Fusion
 from evokey.retriever import Retriever
 from evokey.types import Choice
 
@@ -25,13 +26,11 @@ WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 class Chance(Guarded):
-    def propose(
-        self, retrievers: Sequence[Retriever], untaught_weights: Mapping[str, float], lessons: Taught, *rest: Any
-    ) -> Proposal:
+    def propose(self, retrievers: Sequence[Retriever], fusion: Fusion, lessons: Taught, *rest: Any) -> Proposal:
         said = sorted((query, sorted(grades.values())) for query, grades in lessons.grades.items())
         lot = random.Random(hashlib.sha256(repr(said).encode()).digest())
         first = lot.choice(WEIGHTS)
-        weights = dict(untaught_weights)
+        weights = dict(zip(fusion.names, fusion.untaught, strict=True))
         if len(retrievers) == 2:
             weights = {retrievers[0].name: first, retrievers[1].name: 1 - first}
         choice = {
@@ -39,5 +38,5 @@ class Chance(Guarded):
             for one in retrievers
         }
         # The guarded policy fills in the rest, from one lesson alone: that is quick.
-        proposal = super().propose(retrievers, untaught_weights, lessons.only(lessons.queries[:1]), *rest)
+        proposal = super().propose(retrievers, fusion, lessons.only(lessons.queries[:1]), *rest)
         return replace(proposal, choice=choice, weights=weights, changes=True)

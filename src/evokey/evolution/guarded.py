@@ -12,12 +12,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from evokey import fusion
 from evokey.evolution.attribution import Attribution, attribute
 from evokey.evolution.evidence import FOLDS, Taught, fold, sample
 from evokey.evolution.judge import Judge, ideal
 from evokey.evolution.policy import Log, Proposal
 from evokey.evolution.trial import Trial
+from evokey.fusion import DEPTH, Fusion, Weights
 from evokey.overlay import UNTAUGHT, Overlay
 from evokey.retriever import Retriever
 from evokey.types import Choice, Quality, Ranking, Scores
@@ -44,7 +44,6 @@ NOTHING = Choice()
 T = TypeVar("T")
 Outcomes = Mapping[T, Scores]
 """nDCG@10 of some queries under each choice."""
-Weights = tuple[float, ...]
 Plan = tuple[tuple[Choice, ...], Weights]
 """A choice for each retriever, and the weight of each in the fused score."""
 
@@ -53,18 +52,18 @@ class Guarded:
     def propose(
         self,
         retrievers: Sequence[Retriever],
-        untaught_weights: Mapping[str, float],
+        fusion: Fusion,
         lessons: Taught,
         pools: Mapping[str, Mapping[str, Ranking]],
         pins: Taught,
     ) -> Proposal:
-        names = [retriever.name for retriever in retrievers]
-        untaught: Plan = (tuple(NOTHING for _ in names), tuple(untaught_weights[name] for name in names))
+        names = fusion.names
+        untaught: Plan = (tuple(NOTHING for _ in names), fusion.untaught)
         fits = [Fit(retriever, lessons, pools[retriever.name], pins) for retriever in retrievers]
-        jury = Jury(fits, lessons, pins)
+        jury = Jury(fits, fusion, lessons, pins)
         if len(lessons.queries) < FEW:
             return self._few(names, untaught, jury)
-        plans = jury.sparing(_plans([fit.choose() for fit in fits], untaught), untaught)
+        plans = jury.sparing(_plans([fit.choose() for fit in fits], untaught, fusion.weightings()), untaught)
         held_out, bystanders = jury.held_out(plans), jury.held_out(plans, bystanders=True)
         shares = {"strangers": fits[0].strangers, "untouched": fits[0].untouched}
         expected = traffic(held_out, bystanders, untaught, **shares)
@@ -117,8 +116,8 @@ class Fit:
 class Jury:
     """Judges plans by the fused ranking."""
 
-    def __init__(self, fits: Sequence[Fit], lessons: Taught, pins: Taught) -> None:
-        self._fits, self._grades = fits, lessons.grades
+    def __init__(self, fits: Sequence[Fit], fusion: Fusion, lessons: Taught, pins: Taught) -> None:
+        self._fits, self._fusion, self._grades = fits, fusion, lessons.grades
         self._pinned = pins.grades
 
     def sparing(self, plans: Sequence[Plan], untaught: Plan) -> list[Plan]:
@@ -147,7 +146,7 @@ class Jury:
             return {plan: outcomes[plan[0][0]] for plan in plans}
         variants = [list(dict.fromkeys(plan[0][part] for plan in plans)) for part in range(len(trials))]
         ranked = [
-            {choice: trial.rankings(choice, fusion.DEPTH, bystanders=bystanders) for choice in choices}
+            {choice: trial.rankings(choice, DEPTH, bystanders=bystanders) for choice in choices}
             for trial, choices in zip(trials, variants, strict=True)
         ]
         known = self._grades if grades is None else grades
@@ -166,7 +165,7 @@ class Jury:
     ) -> Scores:
         """nDCG@10 of one query under every plan: all variants share one table of normalised scores."""
         parts = [ranked[part][choice][index] for part, choices in enumerate(variants) for choice in choices]
-        numbers, shares = fusion.table([ranking for ranking, _ in parts], [trust for _, trust in parts])
+        numbers, shares = self._fusion.table([ranking for ranking, _ in parts], [trust for _, trust in parts])
         if not len(numbers):
             return np.zeros(len(plans))
         first = np.cumsum([0, *(len(choices) for choices in variants)])
@@ -197,17 +196,10 @@ def _grid(units: bool) -> list[Choice]:
     return [NOTHING, *(choice for choice in still if choice.handicap is not None), *moving]
 
 
-def _plans(choices: Sequence[Choice], untaught: Plan) -> list[Plan]:
-    """Every retriever taught or not, and every weight of a pair; the untaught plan first."""
+def _plans(choices: Sequence[Choice], untaught: Plan, weightings: Sequence[Weights]) -> list[Plan]:
+    """Every retriever taught or not, under all weightings; the untaught plan first."""
     taught_or_not = list(product(*(dict.fromkeys((NOTHING, choice)) for choice in choices)))
-    weights = _weightings(untaught[1])
-    return list(dict.fromkeys([untaught, *product(taught_or_not, weights)]))
-
-
-def _weightings(untaught: Weights) -> list[Weights]:
-    if len(untaught) != 2:
-        return [untaught]
-    return list(dict.fromkeys([untaught, *((weight, 1 - weight) for weight in fusion.WEIGHT_GRID)]))
+    return list(dict.fromkeys([untaught, *product(taught_or_not, weightings)]))
 
 
 def _all(choice: Choice, untaught: Plan) -> Plan:

@@ -24,6 +24,7 @@ from evokey.errors import InvalidSettings
 from evokey.evolution.evidence import Taught
 from evokey.evolution.policy import Log, Proposal
 from evokey.evolution.saturation import Saturation
+from evokey.fusion import Fusion
 from evokey.ledger.lessons import Success
 from evokey.overlay import UNTAUGHT, Overlay, Touched
 from evokey.retriever import Retriever
@@ -58,14 +59,16 @@ class Paper:
     def propose(
         self,
         retrievers: Sequence[Retriever],
-        untaught_weights: Mapping[str, float],
+        fusion: Fusion,
         lessons: Taught,
         pools: Mapping[str, Mapping[str, Ranking]],
         pins: Taught,
     ) -> Proposal:
         """No guard: whatever was verified is learned."""
         choice = {one.name: REPLAYED for one in retrievers}
-        return Proposal(choice, untaught_weights, None, None, changes=bool(lessons.queries))
+        return Proposal(
+            choice, dict(zip(fusion.names, fusion.untaught, strict=True)), None, None, changes=bool(lessons.queries)
+        )
 
     def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
         successes = [one for one in log.successes if one.retrieved]

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Protocol
 
 from evokey.evolution.evidence import Taught, taught
+from evokey.fusion import Fusion
 from evokey.ledger.epochs import Epochs
 from evokey.ledger.lessons import Lessons, Success
 from evokey.overlay import Overlay
@@ -50,7 +51,7 @@ class Policy(Protocol):
     def propose(
         self,
         retrievers: Sequence[Retriever],
-        untaught_weights: Mapping[str, float],
+        fusion: Fusion,
         lessons: Taught,
         pools: Mapping[str, Mapping[str, Ranking]],
         pins: Taught,
