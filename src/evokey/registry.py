@@ -20,6 +20,10 @@ class Component:
 COMPONENTS: dict[str, dict[str, Component]] = {
     "keys": {
         "full": Component("evokey.keys.full:Full"),
+        "title": Component("evokey.keys.title:Title"),
+        "abstract": Component("evokey.keys.abstract:Abstract"),
+        "keywords": Component("evokey.keys.keywords:Keywords"),
+        "chunks": Component("evokey.keys.chunks:Chunks"),
     },
     "encoder": {
         "bm25": Component("evokey.encoders.bm25:BM25"),

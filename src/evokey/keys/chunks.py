@@ -1,0 +1,196 @@
+"""The text in chunks, each a row of its own and each able to stand alone: title and headings, then a part of the text.
+
+A chunk is whole sentences up to so many tokens, the last of the one before repeated as overlap. A Markdown heading
+begins a new chunk. Code blocks and tables stay whole where they fit, else they are cut between lines. Only a sentence
+or a line that alone is longer than a chunk is cut inside. Every part is a slice of the text, nothing is left out.
+Tokens are estimated (sentences.size). A text that fits into one chunk is the same key as with `full`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from evokey.errors import InvalidSettings
+from evokey.keys.full import Full
+from evokey.keys.sentences import Span, cut, first, size, spans
+from evokey.protocols import Corpus
+from evokey.types import Document
+
+MOST = 2_000
+"""Chunks of a document above which its headings begin none: they would be one line each."""
+
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+")
+_UNDERLINE = re.compile(r" {0,3}(?:={3,}|-{3,})[ \t\r]*$")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Lines that belong together: a heading, a code block or table (whole), or prose."""
+
+    kind: str
+    start: int
+    end: int
+    level: int = 0
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What is not cut any further."""
+
+    start: int
+    end: int
+    size: int
+    heading: str = ""
+
+
+@dataclass(slots=True)
+class _Chunk:
+    prefix: str
+    pieces: list[_Piece] = field(default_factory=list)
+    size: int = 0
+    new: bool = False
+    """Whether it says something that no chunk before it says, headings aside."""
+
+    def __post_init__(self) -> None:
+        self.size = size(self.prefix) + sum(piece.size for piece in self.pieces)
+
+    def add(self, piece: _Piece) -> None:
+        self.pieces.append(piece)
+        self.size += piece.size
+        self.new = self.new or not piece.heading
+
+    def text(self, source: str) -> str:
+        body = source[self.pieces[0].start : self.pieces[-1].end]
+        return f"{self.prefix}\n{body}" if self.prefix else body
+
+
+class Chunks:
+    def __init__(self, tokens: int = 180, overlap: int = 30) -> None:
+        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 16:
+            raise InvalidSettings(f"chunks keys: tokens is a whole number from 16 on, not {tokens!r}")
+        if isinstance(overlap, bool) or not isinstance(overlap, int) or not 0 <= overlap <= tokens // 2:
+            raise InvalidSettings(
+                f"chunks keys: overlap is a whole number from 0 to half of tokens ({tokens // 2}), not {overlap!r}"
+            )
+        self.tokens, self.overlap = tokens, overlap
+
+    def texts(self, document: Document, corpus: Corpus) -> Sequence[str]:
+        whole = Full().texts(document, corpus)
+        if not document.text.strip() or size(whole[0]) <= self.tokens:
+            return whole
+        blocks = list(_blocks(document.text))
+        title = " ".join(document.title.split())
+        found = list(self._chunks(title, document.text, blocks, apart=True))
+        if len(found) > MOST:
+            found = list(self._chunks(title, document.text, blocks, apart=False))
+        return [chunk.text(document.text) for chunk in found]
+
+    def _chunks(self, title: str, text: str, blocks: Sequence[_Block], *, apart: bool) -> Iterator[_Chunk]:
+        path: list[_Block] = []
+        prefix = self._prefix(title, path)
+        chunk = _Chunk(prefix)
+        for block in blocks:
+            if block.kind == "heading":
+                path = [one for one in path if one.level < block.level]
+                if chunk.new and apart:
+                    yield chunk
+                    chunk = _Chunk(self._prefix(title, path))
+                path.append(block)
+                prefix = self._prefix(title, path)
+            for piece in self._pieces(text, block, self.tokens - size(prefix)):
+                if chunk.pieces and chunk.size + piece.size > self.tokens:
+                    if chunk.new or not all(one.heading in prefix for one in chunk.pieces):
+                        yield chunk
+                    chunk = _Chunk(prefix, self._carried(chunk, self.tokens - size(prefix) - piece.size))
+                chunk.add(piece)
+        if chunk.pieces:
+            yield chunk
+
+    def _prefix(self, title: str, path: Sequence[_Block]) -> str:
+        """Title and headings, in at most a third of a chunk: the outer headings give way first."""
+        parts = [title, *(block.title for block in path if block.title.lower() != title.lower())]
+        parts = [part for part in parts if part]
+        most = self.tokens // 3
+        while len(parts) > 1 and size(" > ".join(parts)) > most:
+            del parts[1]
+        return first(" > ".join(parts), most)
+
+    def _carried(self, chunk: _Chunk, room: int) -> list[_Piece]:
+        """The last pieces of a chunk that the next one repeats."""
+        room = min(room, self.overlap)
+        carried: list[_Piece] = []
+        for piece in reversed(chunk.pieces):
+            room -= piece.size
+            if room < 0 or piece.heading:
+                break
+            carried.append(piece)
+        return carried[::-1]
+
+    def _pieces(self, text: str, block: _Block, tokens: int) -> Iterator[_Piece]:
+        most = tokens if block.kind != "heading" else self.tokens - self.tokens // 3
+        for start, end in _parts(text, block, most):
+            part = text[start:end]
+            if size(part) <= most:
+                yield _Piece(start, end, size(part), block.title)
+                continue
+            for a, b in cut(part, most):
+                yield _Piece(start + a, start + b, size(part[a:b]), block.title)
+
+
+def _parts(text: str, block: _Block, tokens: int) -> Iterator[Span]:
+    whole = text[block.start : block.end]
+    if block.kind == "prose":
+        yield from ((block.start + a, block.start + b) for a, b in spans(whole))
+    elif block.kind == "heading" or size(whole) <= tokens:
+        yield block.start, block.end
+    else:
+        yield from ((block.start + line.start(), block.start + line.end()) for line in re.finditer(r"\S.*", whole))
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    for (kind, _), lines in groupby(_lines(text), key=lambda line: (line.kind, line.level)):
+        if kind == "heading":
+            yield from lines
+            continue
+        several = list(lines)
+        yield _Block(kind, several[0].start, several[-1].end)
+
+
+def _lines(text: str) -> Iterator[_Block]:
+    """Each line with its kind; the lines of one code block bear one number as their level."""
+    lines = text.split("\n")
+    fence, number, start, after_blank = "", 0, 0, True
+    underlined = False
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        end = start + len(line)
+        opening = _FENCE.match(line)
+        heading = _HEADING.match(line)
+        title = " ".join(line[heading.end() :].rstrip("# \t\r").split()) if heading else ""
+        if underlined:
+            underlined = False
+        elif fence:
+            yield _Block("whole", start, end, number)
+            if line.strip() and not line.strip().strip(fence[0]) and len(line.strip()) >= len(fence):
+                fence = ""
+        elif opening:
+            fence, number = opening.group(1), number + 1
+            yield _Block("whole", start, end, number)
+        elif heading and title:
+            yield _Block("heading", start, end, heading.group().count("#"), title)
+        elif after_blank and _UNDERLINE.match(below) and _plain(line):
+            underlined = True
+            yield _Block("heading", start, end + 1 + len(below), 1 if "=" in below else 2, " ".join(line.split()))
+        elif line.lstrip().startswith("|"):
+            yield _Block("whole", start, end)
+        else:
+            yield _Block("prose", start, end)
+        start, after_blank = end + 1, not line.strip()
+
+
+def _plain(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith(("-", "*", "+", ">", "=", "|"))

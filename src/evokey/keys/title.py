@@ -1,0 +1,30 @@
+"""The title; of a document without one its first sentence, so that it can still be found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evokey.errors import InvalidSettings
+from evokey.keys.sentences import first, spans
+from evokey.protocols import Corpus
+from evokey.types import Document
+
+
+class Title:
+    def __init__(self, tokens: int = 40) -> None:
+        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
+            raise InvalidSettings(
+                f"title keys: tokens, the most that is taken of a text without a title, is a whole number from 1 on, "
+                f"not {tokens!r}"
+            )
+        self.tokens = tokens
+
+    def texts(self, document: Document, corpus: Corpus) -> Sequence[str]:
+        text = document.title.strip() or self._heading(document.text)
+        return [text] if text else []
+
+    def _heading(self, text: str) -> str:
+        for start, end in spans(text):
+            sentence = " ".join(text[start : min(end, start + 40 * self.tokens)].split())
+            return first(sentence.lstrip("# ") or sentence, self.tokens)
+        return ""
