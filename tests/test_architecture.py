@@ -14,7 +14,7 @@ SOURCE = Path(evokey.__file__).parent
 ORDER = [
     ["types", "errors"],
     ["protocols", "registry", "service"],
-    ["keys", "encoders", "stores", "fusion", "checks"],
+    ["keys", "encoders", "stores", "rerankers", "fusion", "checks"],
     ["ingest", "ledger"],
     ["overlay"],
     ["retriever"],
