@@ -14,6 +14,8 @@ from typing import Any
 from evokey import registry
 from evokey.errors import InvalidSettings, NewerFormat, NotAMemory
 from evokey.evolution.policy import Policy
+from evokey.registry import Named as Named
+from evokey.registry import named
 from evokey.retriever import DenseRetriever, GivenRetriever, Retriever, SparseRetriever
 from evokey.stores.segments import write_synced
 
@@ -40,10 +42,6 @@ class Settings:
     policy_options: Mapping[str, Any] = field(default_factory=dict)
 
 
-Named = str | Mapping[str, Any]
-"""A component by its name, or with options: {"name": "bm25", "language": "german"}."""
-
-
 def settings_of(
     encoder: Named | Sequence[Named] | None = None,
     keys: str | None = None,
@@ -67,17 +65,6 @@ def listed(encoder: Named | Sequence[Named] | None) -> list[Named]:
     return [encoder] if isinstance(encoder, str | Mapping) else list(encoder)
 
 
-def named(component: Named) -> tuple[str, dict[str, Any]]:
-    """Name and options of a component."""
-    if isinstance(component, str):
-        return component, {}
-    options = dict(component)
-    name = options.pop("name", None)
-    if not isinstance(name, str):
-        raise InvalidSettings(f"a component with options needs its name: {{'name': 'bm25', …}}, not {component!r}")
-    return name, options
-
-
 def checked(settings: Settings) -> Settings:
     """The same settings with every store named, or an error that says what is wrong."""
     if not settings.retrievers:
@@ -94,7 +81,7 @@ def checked(settings: Settings) -> Settings:
 
 def _stored(one: RetrieverSettings) -> RetrieverSettings:
     registry.component("keys", one.keys)
-    fitting = STORES[registry.load("encoder", one.encoder).kind]
+    fitting = STORES[registry.encoder_kind(one.encoder, one.options)]
     if one.store:
         registry.component("store", one.store)
     if one.store and one.store != fitting:
@@ -196,20 +183,12 @@ def retrievers(settings: Settings, folder: Path) -> list[Retriever]:
 
 
 def policy(settings: Settings) -> Policy:
-    made: Policy = _made("policy", settings.policy, settings.policy_options)
+    made: Policy = registry.made("policy", settings.policy, settings.policy_options)
     return made
 
 
-def _made(kind: str, name: str, options: Mapping[str, Any]) -> Any:
-    try:
-        return registry.load(kind, name)(**options)
-    except TypeError as error:
-        given = ", ".join(f"{option} = {value!r}" for option, value in options.items())
-        raise InvalidSettings(f"{kind} {name!r} does not take these options: {given} ({error})") from error
-
-
 def _retriever(one: RetrieverSettings, folder: Path) -> Retriever:
-    encoder = _made("encoder", one.encoder, one.options)
+    encoder = registry.made("encoder", one.encoder, one.options)
     keys = registry.load("keys", one.keys)()
     if one.encoder == "given":
         return GivenRetriever(one.encoder, encoder, keys, folder)
@@ -273,6 +252,8 @@ def written(settings: Settings) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _toml(value: str | float) -> str:
-    """A scalar in TOML: JSON's spelling of strings, numbers and booleans is TOML's too."""
+def _toml(value: Any) -> str:
+    """A value in TOML: JSON's spelling of strings, numbers, booleans and lists is TOML's too; a table is not."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{json.dumps(key)} = {_toml(inner)}' for key, inner in value.items())} }}"
     return json.dumps(value, ensure_ascii=False)
