@@ -38,7 +38,9 @@ LARGEST_ANSWER = 1 << 28
 MASKED = re.compile(r"\S*\*{3,}\S*")
 """A key as some services show it, half hidden."""
 LAST_EVENT = "[DONE]"
-Taken, Piece, Done = TypeVar("Taken"), TypeVar("Piece"), TypeVar("Done")
+Taken = TypeVar("Taken")
+Piece = TypeVar("Piece")
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True)

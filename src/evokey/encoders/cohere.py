@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 from evokey.encoders.remote import Limits, Remote
 from evokey.service import Provider
 
-PROVIDER = Provider("cohere", "https://api.cohere.com/v2", "COHERE_API_KEY")
-
 
 class Cohere(Remote):
-    provider: ClassVar[Provider] = PROVIDER
+    provider: ClassVar[Provider] = Provider("cohere", "https://api.cohere.com/v2", "COHERE_API_KEY")
     path: ClassVar[str] = "embed"
     limits: ClassVar[Limits] = Limits(texts=96, tokens=1_000_000)
     known: ClassVar[Mapping[str, int]] = {

@@ -1,9 +1,8 @@
 """What the encoders behind HTTP have in common: batches, checks, costs. One file for each provider says the rest.
 
-Options of all of them: model, dimensions, batch_size (texts a request), max_tokens (the longest text that is sent whole,
-taking a token for two bytes of UTF-8; what is longer is cut there), price (US dollars for a million tokens), revision
-(stands in the identity for where the vectors come from), and those of Service: base_url, key_env, timeout, retries,
-patience, requests_per_minute, parallel.
+All of them take: model, dimensions, batch_size (texts in a request), max_tokens (a longer text is cut, at twice as
+many bytes of UTF-8), price (US dollars for a million tokens), revision (stands in the identity for the place where the
+vectors come from), and those of Service: base_url, key_env, timeout, retries, patience, requests_per_minute, parallel.
 """
 
 from __future__ import annotations
@@ -147,10 +146,10 @@ class Remote:
 
 
 def _numbers(row: Any) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    if isinstance(row, str):
+    if isinstance(row, str) and row:
         return np.frombuffer(base64.b64decode(row, validate=True), "<f4").astype(np.float64)
     if not isinstance(row, list) or not row or not all(type(number) in (float, int) for number in row):
-        raise TypeError
+        raise TypeError("no list of numbers")
     return np.array(row, np.float64)
 
 

@@ -38,7 +38,8 @@ class Endpoint:
             raise InvalidSettings(f"a rerank endpoint has format 'cohere' or 'tei', not {format!r}")
         if longest < 1 or (batch_size is not None and batch_size < 1):
             raise InvalidSettings(
-                f"a rerank endpoint needs longest ≥ 1 and batch_size ≥ 1, not longest={longest}, batch_size={batch_size}"
+                f"a rerank endpoint needs longest ≥ 1 and batch_size ≥ 1, "
+                f"not longest={longest}, batch_size={batch_size}"
             )
         self.service = Service(COHERE, **service)
         if format == "tei" and self.service.at_home:
