@@ -13,8 +13,8 @@ from evokey import registry
 SOURCE = Path(evokey.__file__).parent
 ORDER = [
     ["types", "errors"],
-    ["protocols", "registry"],
-    ["keys", "encoders", "stores", "fusion", "checks"],
+    ["protocols", "registry", "service"],
+    ["keys", "encoders", "stores", "rerankers", "fusion", "checks"],
     ["ingest", "ledger"],
     ["overlay"],
     ["retriever"],
@@ -64,5 +64,5 @@ def test_every_registered_component_loads(kind: str, name: str) -> None:
 
 
 def test_an_unknown_component_is_named_with_the_known_ones() -> None:
-    with pytest.raises(evokey.EvokeyError, match=r"no encoder called 'bert'; choose one of: bm25, given, wordllama"):
+    with pytest.raises(evokey.EvokeyError, match=r"no encoder called 'bert'; choose one of: bm25, cached, "):
         registry.load("encoder", "bert")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from evokey.errors import UnknownComponent
+from evokey.errors import InvalidSettings, UnknownComponent
+
+Named = str | Mapping[str, Any]
+"""A component by its name, or with options: {"name": "bm25", "language": "german"}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,13 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "bm25": Component("evokey.encoders.bm25:BM25"),
         "wordllama": Component("evokey.encoders.wordllama:WordLlamaEncoder"),
         "given": Component("evokey.encoders.given:Given"),
+        "openai": Component("evokey.encoders.openai:OpenAI", "remote"),
+        "cohere": Component("evokey.encoders.cohere:Cohere", "remote"),
+        "voyage": Component("evokey.encoders.voyage:Voyage", "remote"),
+        "cached": Component("evokey.encoders.cached:Cached"),
+    },
+    "reranker": {
+        "endpoint": Component("evokey.rerankers.endpoint:Endpoint", "remote"),
     },
     "store": {
         "flat": Component("evokey.stores.flat:FlatStore"),
@@ -67,3 +78,30 @@ def load(kind: str, name: str) -> Any:
         raise UnknownComponent(
             f"{kind} {name!r} needs {error.name}; install it with: pip install 'evokey[{found.extra}]'"
         ) from error
+
+
+def named(component: Named) -> tuple[str, dict[str, Any]]:
+    """Name and options of a component."""
+    if isinstance(component, str):
+        return component, {}
+    options = dict(component)
+    name = options.pop("name", None)
+    if not isinstance(name, str):
+        raise InvalidSettings(f"a component with options needs its name: {{'name': 'bm25', …}}, not {component!r}")
+    return name, options
+
+
+def made(kind: str, name: str, options: Mapping[str, Any]) -> Any:
+    """The component itself, or an error that tells the options it was given."""
+    try:
+        return load(kind, name)(**options)
+    except TypeError as error:
+        given = ", ".join(f"{option} = {value!r}" for option, value in options.items())
+        raise InvalidSettings(f"{kind} {name!r} does not take these options: {given} ({error})") from error
+
+
+def encoder_kind(name: str, options: Mapping[str, Any]) -> str:
+    """dense, sparse or multi: what the class says of itself, or of the options it would be made with."""
+    found = load("encoder", name)
+    kind: str = found.kind_of(options) if hasattr(found, "kind_of") else found.kind
+    return kind

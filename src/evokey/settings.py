@@ -16,6 +16,8 @@ from evokey.errors import InvalidSettings, NewerFormat, NotAMemory
 from evokey.evolution.policy import Policy
 from evokey.fusion import Fusion
 from evokey.protocols import Reranker
+from evokey.registry import Named as Named
+from evokey.registry import named
 from evokey.retriever import DenseRetriever, GivenRetriever, LateRetriever, Retriever, SparseRetriever
 from evokey.stores.segments import write_synced
 
@@ -46,10 +48,6 @@ class Settings:
     reranker: Mapping[str, Any] | None = None
 
 
-Named = str | Mapping[str, Any]
-"""A component by its name, or with options: {"name": "bm25", "language": "german"}."""
-
-
 def settings_of(
     encoder: Named | Sequence[Named] | None = None,
     keys: Named | None = None,
@@ -78,17 +76,6 @@ def listed(encoder: Named | Sequence[Named] | None) -> list[Named]:
     return [encoder] if isinstance(encoder, str | Mapping) else list(encoder)
 
 
-def named(component: Named) -> tuple[str, dict[str, Any]]:
-    """Name and options of a component."""
-    if isinstance(component, str):
-        return component, {}
-    options = dict(component)
-    name = options.pop("name", None)
-    if not isinstance(name, str):
-        raise InvalidSettings(f"a component with options needs its name: {{'name': 'bm25', …}}, not {component!r}")
-    return name, options
-
-
 def spelled(component: Named) -> dict[str, Any]:
     """A component as a mapping, its name first."""
     name, options = named(component)
@@ -114,7 +101,7 @@ def checked(settings: Settings) -> Settings:
 
 def _stored(one: RetrieverSettings) -> RetrieverSettings:
     registry.component("keys", one.keys)
-    fitting = STORES[registry.load("encoder", one.encoder).kind]
+    fitting = STORES[registry.encoder_kind(one.encoder, one.options)]
     if one.store:
         registry.component("store", one.store)
     if one.store and one.store != fitting:
@@ -223,33 +210,25 @@ def retrievers(settings: Settings, folder: Path) -> list[Retriever]:
 def fusion(settings: Settings, retrievers: Sequence[Retriever]) -> Fusion:
     kinds = {one.name: one.kind for one in retrievers}
     name, options = named(settings.fusion)
-    made: Fusion = _made("fusion", name, {"kinds": kinds, **options})
+    made: Fusion = registry.made("fusion", name, {"kinds": kinds, **options})
     return made
 
 
 def reranker(settings: Settings) -> Reranker | None:
     if settings.reranker is None:
         return None
-    made: Reranker = _made("reranker", *named(settings.reranker))
+    made: Reranker = registry.made("reranker", *named(settings.reranker))
     return made
 
 
 def policy(settings: Settings) -> Policy:
-    made: Policy = _made("policy", settings.policy, settings.policy_options)
+    made: Policy = registry.made("policy", settings.policy, settings.policy_options)
     return made
 
 
-def _made(kind: str, name: str, options: Mapping[str, Any]) -> Any:
-    try:
-        return registry.load(kind, name)(**options)
-    except TypeError as error:
-        given = ", ".join(f"{option} = {value!r}" for option, value in options.items())
-        raise InvalidSettings(f"{kind} {name!r} does not take these options: {given} ({error})") from error
-
-
 def _retriever(one: RetrieverSettings, folder: Path) -> Retriever:
-    encoder = _made("encoder", one.encoder, one.options)
-    keys = _made("keys", one.keys, one.keys_options)
+    encoder = registry.made("encoder", one.encoder, one.options)
+    keys = registry.made("keys", one.keys, one.keys_options)
     if one.encoder == "given":
         return GivenRetriever(one.encoder, encoder, keys, folder)
     kinds = {"dense": DenseRetriever, "multi": LateRetriever, "sparse": SparseRetriever}

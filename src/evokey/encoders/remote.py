@@ -1,0 +1,160 @@
+"""What the encoders behind HTTP have in common: batches, checks, costs. One file for each provider says the rest.
+
+All of them take: model, dimensions, batch_size (texts in a request), max_tokens (a longer text is cut, at twice as
+many bytes of UTF-8), price (US dollars for a million tokens), revision (stands in the identity for the place where the
+vectors come from), and those of Service: base_url, key_env, timeout, retries, patience, requests_per_minute, parallel.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from evokey.errors import InvalidSettings
+from evokey.protocols import Cost
+from evokey.service import Provider, Service
+from evokey.types import Spent, Vectors
+
+BYTES_A_TOKEN = 2
+"""Fewer than texts have (English about four), so that neither a text nor a request passes a limit of tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one request of a provider may hold."""
+
+    texts: int
+    tokens: int
+
+
+class Remote:
+    """Texts → unit vectors, by asking a provider. An empty text is not sent, and has a row of zeros."""
+
+    kind: ClassVar[str] = "dense"
+    cost: ClassVar[Cost] = "money"
+    provider: ClassVar[Provider]
+    path: ClassVar[str]
+    limits: ClassVar[Limits]
+    known: ClassVar[Mapping[str, int]]
+    """Dimensions of the provider's own models."""
+
+    def __init__(
+        self, model: str, dimensions: int | None, batch_size: int, max_tokens: int, price: float, revision: str | None,
+        **service: Any,
+    ) -> None:  # fmt: skip
+        name = self.provider.name
+        if not (1 <= batch_size <= self.limits.texts and max_tokens >= 1 and price >= 0):
+            raise InvalidSettings(
+                f"{name} needs 1 ≤ batch_size ≤ {self.limits.texts}, max_tokens ≥ 1 and price ≥ 0, not "
+                f"batch_size={batch_size}, max_tokens={max_tokens}, price={price}"
+            )
+        if dimensions is not None and dimensions < 1:
+            raise InvalidSettings(f"{name} needs dimensions ≥ 1, not {dimensions}")
+        self.model, self.dimensions = model, dimensions
+        self.service = Service(self.provider, **service)
+        self._batch_size, self._longest, self._price = batch_size, max_tokens * BYTES_A_TOKEN, price
+        # A server elsewhere may give a model of its own a provider's name: only at home is its dimension known.
+        self._dimension = dimensions or (self.known.get(model) if self.service.at_home else None)
+        self.identity = f"{name}/{model}@{revision or self.service.place}/{self._dimension or '?'}/unit"
+        self.spent = Spent()
+        self._counting = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.identity})"
+
+    def documents(self, texts: Sequence[str]) -> Vectors:
+        return self._encoded(texts, "document")
+
+    def queries(self, texts: Sequence[str]) -> Vectors:
+        return self._encoded(texts, "query")
+
+    def _body(self, texts: Sequence[str], side: str) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _rows(self, answer: Mapping[str, Any], count: int) -> Sequence[Any]:
+        """One vector for each text, in their order: numbers, or base64 of little-endian float32."""
+        raise NotImplementedError
+
+    def _tokens(self, answer: Mapping[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def _encoded(self, texts: Sequence[str], side: str) -> Vectors:
+        said = [number for number, text in enumerate(texts) if text.strip()]
+        cut = [_cut(texts[number], self._longest) for number in said]
+        made = self.service.together(lambda batch: self._asked(batch, side), list(self._batches(cut)))
+        if texts and self._dimension is None:
+            self._asked(["dimension"], side)
+        vectors = np.zeros((len(texts), self._dimension or 0), np.float32)
+        if made:
+            vectors[said] = np.concatenate(made)
+        return vectors
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        batch: list[str] = []
+        tokens = 0
+        for text in texts:
+            cost = len(text.encode("utf-8", "replace")) // BYTES_A_TOKEN + 1
+            if batch and (len(batch) == self._batch_size or tokens + cost > self.limits.tokens):
+                yield batch
+                batch, tokens = [], 0
+            batch.append(text)
+            tokens += cost
+        if batch:
+            yield batch
+
+    def _asked(self, texts: Sequence[str], side: str) -> Vectors:
+        begun = time.perf_counter()
+        answer = self.service.post(self.path, self._body(texts, side))
+        self._count(answer, time.perf_counter() - begun)
+        return self._checked(self._rows(answer, len(texts)), len(texts))
+
+    def _count(self, answer: Mapping[str, Any], seconds: float) -> None:
+        told = self._tokens(answer)
+        tokens = told if isinstance(told, int) and told > 0 else 0
+        with self._counting:
+            self.spent += Spent(1, tokens, 0, tokens * self._price / 1e6, seconds)
+
+    def _checked(self, rows: Sequence[Any], count: int) -> Vectors:
+        """The rows as unit vectors, or an error: nothing is kept of an answer that is wrong in one place."""
+        if len(rows) != count:
+            raise self.service.failed(f"answered with {len(rows)} vectors for {count} texts. Nothing of it was kept.")
+        try:
+            vectors = np.stack([_numbers(row) for row in rows])
+        except (ValueError, TypeError, OverflowError, binascii.Error):
+            raise self.service.failed("sent vectors that are no lists of numbers, all of one length") from None
+        self._check_dimension(vectors.shape[1])
+        if not np.isfinite(vectors).all():
+            raise self.service.failed("sent a vector with numbers that are not finite. Nothing of it was kept.")
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.where(norms > 0, norms, np.inf), np.float32)
+
+    def _check_dimension(self, dimension: int) -> None:
+        with self._counting:
+            self._dimension = self._dimension or dimension
+        if dimension != self._dimension:
+            raise self.service.failed(
+                f"sent vectors of {dimension} dimensions where {self.model} has {self._dimension}. "
+                f"Check model and dimensions."
+            )
+
+
+def _numbers(row: Any) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    if isinstance(row, str) and row:
+        return np.frombuffer(base64.b64decode(row, validate=True), "<f4").astype(np.float64)
+    if not isinstance(row, list) or not row or not all(type(number) in (float, int) for number in row):
+        raise TypeError("no list of numbers")
+    return np.array(row, np.float64)
+
+
+def _cut(text: str, longest: int) -> str:
+    """The beginning of a text, in bytes of UTF-8, never inside a character."""
+    if len(text) * 4 <= longest:
+        return text
+    return text.encode("utf-8", "replace")[:longest].decode("utf-8", "ignore")
