@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from evokey.errors import UnknownComponent
@@ -15,6 +17,8 @@ class Component:
     """module:Class"""
     extra: str | None = None
     """The extra of this project that installs what the module imports."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options that this name stands for; those a user gives go over them."""
 
 
 COMPONENTS: dict[str, dict[str, Component]] = {
@@ -25,6 +29,26 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "bm25": Component("evokey.encoders.bm25:BM25"),
         "wordllama": Component("evokey.encoders.wordllama:WordLlamaEncoder"),
         "given": Component("evokey.encoders.given:Given"),
+        "sentence-transformers": Component("evokey.encoders.sentence_transformers:SentenceTransformers", "local"),
+        **{
+            name: Component("evokey.encoders.sentence_transformers:SentenceTransformers", "local", {"model": name})
+            for name in (
+                "all-MiniLM-L6-v2",
+                "bge-base-en-v1.5",
+                "bge-large-en-v1.5",
+                "distilbert-base-uncased",
+                "gte-base",
+            )
+        },
+        "token-vectors": Component("evokey.encoders.sentence_transformers:TokenVectors", "local"),
+        "bge-m3": Component("evokey.encoders.bge_m3:BgeM3", "local"),
+        "bge-m3-sparse": Component("evokey.encoders.bge_m3:BgeM3Sparse", "local"),
+        "bge-m3-multi": Component("evokey.encoders.bge_m3:BgeM3Multi", "local"),
+        "splade": Component("evokey.encoders.splade:Splade", "local"),
+        "onnx": Component("evokey.encoders.onnx:Onnx", "onnx"),
+    },
+    "reranker": {
+        "cross-encoder": Component("evokey.rerankers.cross_encoder:CrossEncoder", "local"),
     },
     "store": {
         "flat": Component("evokey.stores.flat:FlatStore"),
@@ -57,3 +81,10 @@ def load(kind: str, name: str) -> Any:
         raise UnknownComponent(
             f"{kind} {name!r} needs {error.name}; install it with: pip install 'evokey[{found.extra}]'"
         ) from error
+
+
+def needs(*packages: str) -> None:
+    """What an import would say if one of these is not installed, without the seconds that the import takes."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)

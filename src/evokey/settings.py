@@ -202,7 +202,7 @@ def policy(settings: Settings) -> Policy:
 
 def _made(kind: str, name: str, options: Mapping[str, Any]) -> Any:
     try:
-        return registry.load(kind, name)(**options)
+        return registry.load(kind, name)(**{**registry.component(kind, name).options, **options})
     except TypeError as error:
         given = ", ".join(f"{option} = {value!r}" for option, value in options.items())
         raise InvalidSettings(f"{kind} {name!r} does not take these options: {given} ({error})") from error
