@@ -43,7 +43,8 @@ class Fusion(ABC):
     def weightings(self) -> list[Weights]:
         """Weights that teaching may choose, the untaught ones first."""
         count = len(self.names)
-        parts = _parts(QUARTERS, count) if count <= FEW else [*np.eye(count).tolist(), [1] * count]
+        lone: list[list[int]] = [*np.eye(count, dtype=int).tolist(), [1] * count]
+        parts = list(_parts(QUARTERS, count)) if count <= FEW else lone
         return list(dict.fromkeys([self.untaught, *(_shared(part) for part in parts)]))
 
     def table(self, rankings: Sequence[Ranking], trusts: Sequence[float]) -> tuple[Numbers, Scores]:

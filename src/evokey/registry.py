@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from evokey.errors import InvalidSettings, UnknownComponent
@@ -19,6 +20,8 @@ class Component:
     """module:Class"""
     extra: str | None = None
     """The extra of this project that installs what the module imports."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options that this name stands for; those a user gives go over them."""
 
 
 COMPONENTS: dict[str, dict[str, Component]] = {
@@ -37,8 +40,26 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "cohere": Component("evokey.encoders.cohere:Cohere", "remote"),
         "voyage": Component("evokey.encoders.voyage:Voyage", "remote"),
         "cached": Component("evokey.encoders.cached:Cached"),
+        "sentence-transformers": Component("evokey.encoders.sentence_transformers:SentenceTransformers", "local"),
+        **{
+            name: Component("evokey.encoders.sentence_transformers:SentenceTransformers", "local", {"model": name})
+            for name in (
+                "all-MiniLM-L6-v2",
+                "bge-base-en-v1.5",
+                "bge-large-en-v1.5",
+                "distilbert-base-uncased",
+                "gte-base",
+            )
+        },
+        "token-vectors": Component("evokey.encoders.sentence_transformers:TokenVectors", "local"),
+        "bge-m3": Component("evokey.encoders.bge_m3:BgeM3", "local"),
+        "bge-m3-sparse": Component("evokey.encoders.bge_m3:BgeM3Sparse", "local"),
+        "bge-m3-multi": Component("evokey.encoders.bge_m3:BgeM3Multi", "local"),
+        "splade": Component("evokey.encoders.splade:Splade", "local"),
+        "onnx": Component("evokey.encoders.onnx:Onnx", "onnx"),
     },
     "reranker": {
+        "cross-encoder": Component("evokey.rerankers.cross_encoder:CrossEncoder", "local"),
         "endpoint": Component("evokey.rerankers.endpoint:Endpoint", "remote"),
     },
     "store": {
@@ -50,7 +71,6 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "weighted": Component("evokey.fusion:Weighted"),
         "reciprocal": Component("evokey.fusion:Reciprocal"),
     },
-    "reranker": {},
     "policy": {
         "guarded": Component("evokey.evolution.guarded:Guarded"),
         "paper": Component("evokey.evolution.paper:Paper"),
@@ -94,7 +114,7 @@ def named(component: Named) -> tuple[str, dict[str, Any]]:
 def made(kind: str, name: str, options: Mapping[str, Any]) -> Any:
     """The component itself, or an error that tells the options it was given."""
     try:
-        return load(kind, name)(**options)
+        return load(kind, name)(**{**component(kind, name).options, **options})
     except TypeError as error:
         given = ", ".join(f"{option} = {value!r}" for option, value in options.items())
         raise InvalidSettings(f"{kind} {name!r} does not take these options: {given} ({error})") from error
@@ -105,3 +125,10 @@ def encoder_kind(name: str, options: Mapping[str, Any]) -> str:
     found = load("encoder", name)
     kind: str = found.kind_of(options) if hasattr(found, "kind_of") else found.kind
     return kind
+
+
+def needs(*packages: str) -> None:
+    """What an import would say if one of these is not installed, without the seconds that the import takes."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
