@@ -289,11 +289,15 @@ class Memory:
         who = None if actor is None else checks.actor(actor)
         what = None if document is None else checks.ids([document])[0]
         with self._exclusive():
+            before = self._lessons.texts()
             with self._database.write():
                 count = self._lessons.forget(query=wanted, actor=who, document=what)
                 if count:
                     self._index.remember()
-                    self._refit()
+                    self._refit("forget")
+            gone = sorted(before - self._lessons.texts() - set(self._pins.all()))
+            for one in self._index.retrievers:
+                one.forget(gone)
             self._database.scrub()
         return count
 
@@ -364,15 +368,21 @@ class Memory:
                 found.append(DocumentChange(document.id, taught[0], taught[1], moved[0], moved[1]))
         return sorted(found, key=lambda change: change.document)
 
-    def _refit(self) -> None:
+    def refit(self) -> EpochReport | None:
+        """Learn again all that evolve was ever asked to learn, and publish that: after a change of encoder."""
+        with self._exclusive(), self._database.write():
+            self._pools.clear()
+            return self._refit("reencode")
+
+    def _refit(self, kind: str) -> EpochReport | None:
         """Learn again from what is left, up to where evolve was last asked, and publish that, empty or not."""
         up_to, current = min(self._epochs.asked, self._lessons.last), self._index.epoch
         if not self._epochs.asked and not current:
-            return
-        self._epochs.redact(current)
+            return None
+        if kind == "forget":
+            self._epochs.redact(current)
         report = self._proposed(up_to)
-        if current or report.choice:
-            self._published("forget", report, up_to)
+        return self._published(kind, report, up_to) if current or report.choice else report
 
     def _published(self, kind: str, report: EpochReport, up_to: int) -> EpochReport:
         number = self._epochs.append(kind, up_to, report.choice, report.weights, self._now(), report.to_dict())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from evokey.errors import InvalidSettings, UnknownComponent
@@ -22,6 +24,8 @@ class Component:
     """The extra of this project that installs what the module imports."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options that this name stands for; those a user gives go over them."""
+    about: str = ""
+    """One line for lists; without it, the first line of the module's docstring."""
 
 
 COMPONENTS: dict[str, dict[str, Component]] = {
@@ -98,6 +102,38 @@ def load(kind: str, name: str) -> Any:
         raise UnknownComponent(
             f"{kind} {name!r} needs {error.name}; install it with: pip install 'evokey[{found.extra}]'"
         ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A component as a list shows it."""
+
+    name: str
+    about: str
+    installed: bool
+    install: str | None
+    """The line to type where something is missing."""
+
+
+def parts(kind: str) -> list[Part]:
+    """All components of a kind, and whether what they need is there."""
+    return [_part(kind, name, found) for name, found in COMPONENTS[kind].items()]
+
+
+def _part(kind: str, name: str, found: Component) -> Part:
+    try:
+        load(kind, name)
+        missing = None
+    except UnknownComponent:
+        missing = f"pip install 'evokey[{found.extra}]'"
+    return Part(name, found.about or _first_line(found.path.partition(":")[0]), missing is None, missing)
+
+
+def _first_line(module: str) -> str:
+    """Of a module's docstring, without importing it."""
+    source = find_spec(module)
+    text = ast.get_docstring(ast.parse(Path(source.origin).read_text("utf-8"))) if source and source.origin else None
+    return (text or "").partition("\n")[0]
 
 
 def named(component: Named) -> tuple[str, dict[str, Any]]:

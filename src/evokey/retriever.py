@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from evokey.encoders.cached import Cached
 from evokey.encoders.given import Given
 from evokey.errors import InvalidVector
 from evokey.ledger.documents import Entry
@@ -21,6 +22,8 @@ from evokey.types import Numbers, Ranking, Vectors
 
 BATCH = 1024
 """Texts encoded at a time."""
+TAUGHT = "taught.sqlite"
+"""Where taught texts are kept encoded."""
 
 
 class Retriever(Protocol):
@@ -34,7 +37,17 @@ class Retriever(Protocol):
 
     def index(self, entries: Sequence[Entry], corpus: Corpus) -> None: ...
 
-    def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> Any: ...
+    def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> Any:
+        """A text as it is asked now."""
+        ...
+
+    def lesson(self, text: str, learned: Mapping[str, int]) -> Any:
+        """A text of a lesson as a question: where encoding costs something, it is kept encoded."""
+        ...
+
+    def forget(self, texts: Sequence[str]) -> None:
+        """Erase what is kept of these texts."""
+        ...
 
     def texts(self, texts: Sequence[str]) -> Block[Any]:
         """Taught texts as rows: the document side of the encoder."""
@@ -68,6 +81,7 @@ class DenseRetriever:
 
     def __init__(self, name: str, encoder: DenseEncoder, keys: KeyBuilder, folder: Path | None) -> None:
         self.name, self._encoder, self._keys = name, encoder, keys
+        self._taught: DenseEncoder = kept(encoder, folder)
         self._store = FlatStore(folder, encoder.identity)
 
     @property
@@ -97,8 +111,14 @@ class DenseRetriever:
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> DenseQuestion:
         return DenseQuestion(self._encoder.queries([text])[0])
 
+    def lesson(self, text: str, learned: Mapping[str, int]) -> DenseQuestion:
+        return DenseQuestion(self._taught.queries([text])[0])
+
     def texts(self, texts: Sequence[str]) -> DenseBlock:
-        return DenseBlock(self._encoder.documents(texts))
+        return DenseBlock(self._taught.documents(texts))
+
+    def forget(self, texts: Sequence[str]) -> None:
+        forgotten(self._taught, texts)
 
     def words(self, text: str) -> frozenset[str]:
         return frozenset()
@@ -131,6 +151,7 @@ class LateRetriever:
 
     def __init__(self, name: str, encoder: MultiEncoder, keys: KeyBuilder, folder: Path | None) -> None:
         self.name, self._encoder, self._keys = name, encoder, keys
+        self._taught: MultiEncoder = kept(encoder, folder)
         self._store = LateStore(folder, encoder.identity)
 
     @property
@@ -151,8 +172,14 @@ class LateRetriever:
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> LateQuestion:
         return LateQuestion(self._encoder.queries([text])[0])
 
+    def lesson(self, text: str, learned: Mapping[str, int]) -> LateQuestion:
+        return LateQuestion(self._taught.queries([text])[0])
+
     def texts(self, texts: Sequence[str]) -> LateBlock:
-        return LateBlock.of(self._encoder.documents(texts))
+        return LateBlock.of(self._taught.documents(texts))
+
+    def forget(self, texts: Sequence[str]) -> None:
+        forgotten(self._taught, texts)
 
     def words(self, text: str) -> frozenset[str]:
         return frozenset()
@@ -163,6 +190,7 @@ class SparseRetriever:
 
     def __init__(self, name: str, encoder: SparseEncoder, keys: KeyBuilder, folder: Path | None) -> None:
         self.name, self._encoder, self._keys = name, encoder, keys
+        self._taught: SparseEncoder = kept(encoder, folder)
         self._store = SparseStore(folder, encoder.identity, encoder)
 
     @property
@@ -179,11 +207,29 @@ class SparseRetriever:
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> SparseQuestion:
         return self.store.question(self._encoder.queries([text])[0], learned)
 
+    def lesson(self, text: str, learned: Mapping[str, int]) -> SparseQuestion:
+        return self.store.question(self._taught.queries([text])[0], learned)
+
     def texts(self, texts: Sequence[str]) -> SparseBlock:
-        return SparseBlock.of(self._encoder.documents(texts))
+        return SparseBlock.of(self._taught.documents(texts))
 
     def words(self, text: str) -> frozenset[str]:
-        return frozenset(self._encoder.queries([text])[0])
+        return frozenset(self._taught.queries([text])[0])
+
+    def forget(self, texts: Sequence[str]) -> None:
+        forgotten(self._taught, texts)
+
+
+def kept(encoder: Any, folder: Path | None) -> Any:
+    """The same encoder; with a memory of its own for taught texts where encoding costs something."""
+    if encoder.cost == "nothing" or folder is None or isinstance(encoder, Cached):
+        return encoder
+    return Cached.around(encoder, folder / TAUGHT)
+
+
+def forgotten(encoder: Any, texts: Sequence[str]) -> None:
+    if isinstance(encoder, Cached):
+        encoder.forget(texts)
 
 
 def _numbers(entries: Sequence[Entry]) -> Numbers:

@@ -196,11 +196,15 @@ def told(settings: Settings) -> str:
 
 def kept(folder: Path, settings: Settings) -> None:
     """Write the settings of a new memory, all at once; those of an existing one stay as they are."""
-    file = folder / FILE
-    if not file.exists():
-        making = folder / f"evokey.{os.getpid()}.tmp"
-        write_synced(making, written(settings).encode())
-        making.replace(file)
+    if not (folder / FILE).exists():
+        replaced(folder, settings)
+
+
+def replaced(folder: Path, settings: Settings) -> None:
+    """Write settings in place of those that were there, all at once."""
+    making = folder / f"evokey.{os.getpid()}.tmp"
+    write_synced(making, written(settings).encode())
+    making.replace(folder / FILE)
 
 
 def retrievers(settings: Settings, folder: Path) -> list[Retriever]:

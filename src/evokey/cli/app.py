@@ -14,10 +14,12 @@ from rich.markup import escape
 
 import evokey
 from evokey import checks, ingest
+from evokey.cli import parts as parts_
 from evokey.cli import screen, travel
 from evokey.cli.demo import demo
-from evokey.cli.options import HERE, AsJson, At, conditions, existing, graded
+from evokey.cli.options import HERE, AsJson, At, component, conditions, existing, graded
 from evokey.errors import InvalidDocument, InvalidInput
+from evokey.registry import Named
 from evokey.settings import Settings
 from evokey.types import Document
 
@@ -48,8 +50,15 @@ def root(
 @app.command()
 def init(
     at: At = HERE,
-    encoder: Annotated[list[str] | None, typer.Option(help="bm25, wordllama, given; several are fused.")] = None,
-    keys: Annotated[str | None, typer.Option(help="How a document becomes a key: full.")] = None,
+    encoder: Annotated[
+        list[str] | None,
+        typer.Option(help='A name of evokey encoders, or JSON: \'{"name": "bm25", "k1": 1.2}\'. Several are fused.'),
+    ] = None,
+    keys: Annotated[
+        str | None, typer.Option(help="How a document becomes a key: a name of evokey keys, or JSON.")
+    ] = None,
+    fusion: Annotated[str | None, typer.Option(help="How several rankings become one: weighted, reciprocal.")] = None,
+    reranker: Annotated[str | None, typer.Option(help="What looks last: cross-encoder or endpoint, or JSON.")] = None,
     language: Annotated[str | None, typer.Option(help="Of BM25: a Snowball stemmer, such as german; or none.")] = None,
     policy: Annotated[
         str | None, typer.Option(help="How keys learn: guarded, or paper (the paper's own rule, for comparison).")
@@ -57,9 +66,14 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Make a new memory. Without options: BM25 and WordLlama, fused."""
-    wanted: Any = encoder if language is None else _spoken(encoder, language)
-    with screen.reported(as_json), evokey.open(at, encoder=wanted, keys=keys, policy=policy) as memory:
-        stats = memory.stats()
+    with screen.reported(as_json):
+        said = [component(one) for one in encoder or ()]
+        parts: dict[str, Any] = {"keys": keys, "fusion": fusion, "reranker": reranker, "policy": policy}
+        settings: dict[str, Any] = {name: component(one) for name, one in parts.items() if one is not None}
+        if said or language is not None:
+            settings["encoder"] = said if language is None else _spoken(said, language)
+        with evokey.open(at, **settings) as memory:
+            stats = memory.stats()
         if as_json:
             screen.emit({"at": str(at), **stats.to_dict()})
             return
@@ -68,9 +82,9 @@ def init(
         screen.say(f"next: evokey add FILES --at {where}")
 
 
-def _spoken(encoders: list[str] | None, language: str) -> list[Any]:
-    names = encoders or [one.encoder for one in Settings().retrievers]
-    return [{"name": name, "language": language} if name == "bm25" else name for name in names]
+def _spoken(encoders: list[Named], language: str) -> list[Named]:
+    wanted = encoders or [one.encoder for one in Settings().retrievers]
+    return [{"name": "bm25", "language": language} if one == "bm25" else one for one in wanted]
 
 
 @app.command()
@@ -248,5 +262,5 @@ def stats(at: At = HERE, as_json: AsJson = False) -> None:
             screen.say(f"[dim]{name.replace('_', ' '):>18}[/]  {shown}")
 
 
-for command in (demo, *travel.COMMANDS):
+for command in (demo, *parts_.COMMANDS, *travel.COMMANDS):
     app.command()(command)

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 import evokey
-from evokey.errors import InvalidFilter, NotAMemory
+from evokey.errors import InvalidFilter, InvalidSettings, NotAMemory
+from evokey.registry import Named
 from evokey.settings import FILE, place
 
 At = Annotated[Path, typer.Option("--at", help="Directory of the memory.", envvar="EVOKEY_AT")]
@@ -28,6 +29,17 @@ def existing(at: Path) -> evokey.Memory:
 
 def not_there(at: Path) -> NotAMemory:
     return NotAMemory(f"there is no memory at {at}; make one with: evokey init --at {at}")
+
+
+def component(said: str) -> Named:
+    """A component as it is typed: its name, or JSON with its name and options."""
+    if not said.lstrip().startswith("{"):
+        return said
+    try:
+        found: dict[str, Any] = json.loads(said)
+    except ValueError as error:
+        raise InvalidSettings(f'{said} is not JSON ({error}); write {{"name": "bm25", "k1": 1.2}}') from error
+    return found
 
 
 def conditions(said: list[str]) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from rich.markup import escape
 
 from evokey import doctor as doctor_
 from evokey.cli import screen
-from evokey.cli.options import HERE, AsJson, At, existing, graded, not_there
+from evokey.cli.options import HERE, AsJson, At, component, existing, graded, not_there
 from evokey.errors import InvalidInput
 from evokey.settings import FILE, place
-from evokey.types import Epoch, EpochDiff, Explanation, QueryChange, View
+from evokey.types import Epoch, EpochDiff, EpochReport, Explanation, QueryChange, View
 
 
 def epochs(at: At = HERE, as_json: AsJson = False) -> None:
@@ -165,20 +165,39 @@ def pin(
 
 def doctor(
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make all derived files again from the ledger.")] = False,
+    reencode: Annotated[
+        bool,
+        typer.Option("--reencode", help="Encode documents and lessons again and learn again: a change of encoder."),
+    ] = False,
+    encoder: Annotated[
+        list[str] | None, typer.Option(help="With --reencode: the new encoders; else what the settings say now.")
+    ] = None,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
     """Examine a memory: the ledger, and the checksums of everything derived from it."""
     with screen.reported(as_json):
         folder = _folder(at)
-        with screen.working("rebuilding" if rebuild else "examining", as_json):
-            documents = doctor_.rebuilt(folder) if rebuild else None
+        if encoder and not reencode:
+            raise InvalidInput("--encoder changes the encoders of a memory: say --reencode too")
+        doing = "reencoding" if reencode else "rebuilding" if rebuild else "examining"
+        documents: int | None = None
+        report: EpochReport | None = None
+        with screen.working(doing, as_json):
+            if reencode:
+                documents, report = doctor_.reencoded(folder, [component(one) for one in encoder or ()])
+            elif rebuild:
+                documents = doctor_.rebuilt(folder)
             findings = doctor_.examined(folder)
         if as_json:
-            screen.emit({"sound": not findings, "rebuilt": documents, "findings": [one.what for one in findings]})
+            learned = None if report is None else report.to_dict()
+            found = [one.what for one in findings]
+            screen.emit({"sound": not findings, "rebuilt": documents, "learned": learned, "findings": found})
         else:
             if documents is not None:
                 screen.say(f"made the keys of {screen.several(documents, 'document')} again")
+            if report is not None:
+                screen.say(f"learned again: {escape(report.reason)}")
             for one in findings:
                 screen.say(f"[red]✗[/] {escape(one.what)}\n  mended by: {escape(one.mended_by)}")
             if not findings:

@@ -186,7 +186,7 @@ class _Match:
         self._place = {text: index for index, text in enumerate(texts)}
         self._table: NDArray[np.float32] = np.zeros((0, 0), np.float32)
         if texts and len(base):
-            questions = [retriever.question(text, {}) for text in texts]
+            questions = [retriever.lesson(text, {}) for text in texts]
             parts = [base.total(base.table(questions[at : at + ASKED])) for at in range(0, len(texts), ASKED)]
             self._table = np.concatenate(parts)
 

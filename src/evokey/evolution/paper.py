@@ -131,7 +131,7 @@ class Replay:
         largest = 0.0
         for one in batch:
             units = [self._column(text) for text in units_of(one)]
-            question = self.retriever.question(one.query, {})
+            question = self.retriever.lesson(one.query, {})
             likeness = np.asarray(self.block.likeness(question), np.float64)
             for number in self._credited(one):
                 rows = self.touched.rows(number)

@@ -21,7 +21,7 @@ DEPTH = 100
 
 
 def take(retriever: Retriever, query: str, position: Position) -> Pool:
-    ranking = search(retriever, retriever.question(query, {}), DEPTH, UNTAUGHT)
+    ranking = search(retriever, retriever.lesson(query, {}), DEPTH, UNTAUGHT)
     return Pool(ranking, position.newest, position.removals)
 
 
@@ -51,7 +51,7 @@ def _mended(retriever: Retriever, query: str, pool: Pool | None, position: Posit
     new = retriever.store.rows.having(new)
     if not len(new):
         return Pool(pool.ranking, position.newest, position.removals)
-    question = retriever.question(query, {})
+    question = retriever.lesson(query, {})
     rows = Touched.of(new, retriever.store.rows.sizes(new))
     scores = rows.best(retriever.store.take(new).scores(question))
     numbers = np.concatenate([pool.ranking.numbers, new])

@@ -102,7 +102,7 @@ class Trial:
                 scores = np.where(self._gains(sheet.asked) > 0, sheet.base, scores)
             for row, query in enumerate(sheet.asked):
                 ranking = self._merged(self._pools[query], scores[row], sheet.floor, depth)
-                question = self._retriever.question(query, {}) if choice.nothing else sheet.questions[row]
+                question = self._retriever.lesson(query, {}) if choice.nothing else sheet.questions[row]
                 found.append((ranking, question.trust))
         return found
 
@@ -130,7 +130,7 @@ class Trial:
 
     def _sheet_of(self, asked: Sequence[str]) -> Sheet:
         attribution, touched = self._attribution, self._attribution.touched
-        questions = [self._retriever.question(query, self._learned) for query in asked]
+        questions = [self._retriever.lesson(query, self._learned) for query in asked]
         block = type(attribution.base)
         if not len(attribution.documents):
             empty = np.zeros((len(asked), 0), np.float32)

@@ -109,6 +109,11 @@ class Lessons:
             found.setdefault(query, set()).update(json.loads(units))
         return {query: sorted(units) for query, units in found.items()}
 
+    def texts(self) -> set[str]:
+        """All that lessons say: queries and units."""
+        rows = self._db.all("SELECT query FROM lessons UNION SELECT u.value FROM lessons l, json_each(l.units) u")
+        return {row[0] for row in rows}
+
     def vectors(self) -> dict[str, Vectors]:
         """Query vectors that callers handed in; of several for one query the smallest, whatever came first."""
         rows = self._db.all("SELECT query, min(vector) FROM lessons WHERE vector IS NOT NULL GROUP BY query")
@@ -192,6 +197,10 @@ class Pools:
         ]
         with self._db.write() as connection:
             connection.executemany("INSERT OR REPLACE INTO pools VALUES (?,?,?,?,?,?)", rows)
+
+    def clear(self) -> None:
+        with self._db.write() as connection:
+            connection.execute("DELETE FROM pools")
 
     def get(self, retriever: str) -> dict[str, Pool]:
         rows = self._db.all(

@@ -289,7 +289,8 @@ class EmbeddedStore(Generic[B]):
         if identity != self._identity:
             raise EncoderMismatch(
                 f"the keys in {self._folder} were made by {identity}, the settings now say {self._identity}. "
-                f"Open the memory with the encoder it was made with, or make a new one."
+                f"Vectors of two encoders do not mix: go back to the first, or encode everything again with: "
+                f"evokey doctor --reencode"
             )
         assert self._folder is not None
         segments = tuple(self._read(self._folder, name) for name in names)
