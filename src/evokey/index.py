@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from evokey.ledger.sqlite import Database
 from evokey.ledger.words import Words
 from evokey.overlay import UNTAUGHT, Overlay
 from evokey.retriever import GivenRetriever, Retriever, search
-from evokey.types import Choice, Epoch, Numbers, Ranking, Vectors
+from evokey.types import Choice, Epoch, Expansion, Numbers, Ranking, Vectors
 
 EPOCHS_KEPT = 4
 """Overlays of so many epochs stay composed."""
@@ -58,6 +59,19 @@ class Index:
         self, query: str, k: int, overlays: Overlays, among: Numbers | None = None, vector: Vectors | None = None
     ) -> Ranking:
         questions = [one.question(query, overlays.of[one.name].learned, vector) for one in self.retrievers]
+        return self._ranked(questions, k, overlays, among)
+
+    def expanded(self, expansion: Expansion, k: int, overlays: Overlays, among: Numbers | None = None) -> Ranking:
+        """What a query finds together with its units: as one question, or each by itself and the rankings fused."""
+        if expansion.search == "fuse" and expansion.texts:
+            texts = [expansion.query, *expansion.texts]
+            rankings = [self.ranked(text, max(k, DEPTH), overlays, among) for text in texts]
+            weights = [1.0, *(1 / len(expansion.texts) for _ in expansion.texts)]
+            return self.fusion.fused(rankings, [1.0] * len(texts), weights, k)
+        questions = [one.expanded(expansion, overlays.of[one.name].learned) for one in self.retrievers]
+        return self._ranked(questions, k, overlays, among)
+
+    def _ranked(self, questions: Sequence[Any], k: int, overlays: Overlays, among: Numbers | None) -> Ranking:
         depth = k if len(self.retrievers) == 1 else max(k, DEPTH)
         rankings = [
             search(one, question, depth, overlays.of[one.name], among)

@@ -18,10 +18,16 @@ from evokey.stores.embedded import NO_NUMBERS, Block
 from evokey.stores.flat import DenseBlock, DenseQuestion, FlatStore
 from evokey.stores.late import LateBlock, LateQuestion, LateStore
 from evokey.stores.sparse import SparseBlock, SparseQuestion, SparseStore
-from evokey.types import Numbers, Ranking, Vectors
+from evokey.types import Expansion, Numbers, Ranking, Vectors
 
 BATCH = 1024
 """Texts encoded at a time."""
+REPEATED = 5
+"""How often a query's own words count in an expanded question that goes by words."""
+AWAY = 0.25
+"""How far negative units push an expanded question away."""
+LONGEST = 512
+"""Vectors of an expanded question, in late interaction."""
 TAUGHT = "taught.sqlite"
 """Where taught texts are kept encoded."""
 
@@ -39,6 +45,10 @@ class Retriever(Protocol):
 
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> Any:
         """A text as it is asked now."""
+        ...
+
+    def expanded(self, expansion: Expansion, learned: Mapping[str, int]) -> Any:
+        """A query and its units as one question."""
         ...
 
     def lesson(self, text: str, learned: Mapping[str, int]) -> Any:
@@ -111,6 +121,16 @@ class DenseRetriever:
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> DenseQuestion:
         return DenseQuestion(self._encoder.queries([text])[0])
 
+    def expanded(self, expansion: Expansion, learned: Mapping[str, int]) -> DenseQuestion:
+        """The mean of query and units (blend), or the vector of all as one text (concat); away from negative units."""
+        query = self._encoder.queries([as_text(expansion) if expansion.search == "concat" else expansion.query])[0]
+        wanted = () if expansion.search == "concat" else expansion.texts
+        vector = query.astype(np.float64)
+        for texts, weight in ((wanted, 1.0), (expansion.unwanted, -AWAY)):
+            if texts:
+                vector = vector + weight * self._encoder.documents(texts).mean(axis=0)
+        return DenseQuestion((vector / max(float(np.linalg.norm(vector)), 1e-12)).astype(np.float32))
+
     def lesson(self, text: str, learned: Mapping[str, int]) -> DenseQuestion:
         return DenseQuestion(self._taught.queries([text])[0])
 
@@ -172,6 +192,11 @@ class LateRetriever:
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> LateQuestion:
         return LateQuestion(self._encoder.queries([text])[0])
 
+    def expanded(self, expansion: Expansion, learned: Mapping[str, int]) -> LateQuestion:
+        """The vectors of all; negative units have no say."""
+        vectors = [*self._encoder.queries([expansion.query]), *self._encoder.documents(expansion.texts)]
+        return LateQuestion(np.concatenate(vectors)[:LONGEST])
+
     def lesson(self, text: str, learned: Mapping[str, int]) -> LateQuestion:
         return LateQuestion(self._taught.queries([text])[0])
 
@@ -207,6 +232,17 @@ class SparseRetriever:
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> SparseQuestion:
         return self.store.question(self._encoder.queries([text])[0], learned)
 
+    def expanded(self, expansion: Expansion, learned: Mapping[str, int]) -> SparseQuestion:
+        """The words of all, the query's several times; words that only negative units have are left out."""
+        query, *units = self._encoder.queries([expansion.query, *expansion.texts])
+        against = {word for bag in self._encoder.queries(expansion.unwanted) for word in bag}
+        words: dict[str, float] = {word: REPEATED * count for word, count in query.items()}
+        for bag in units:
+            for word, count in bag.items():
+                if word in query or word not in against:
+                    words[word] = words.get(word, 0) + count
+        return self.store.question(words, learned)
+
     def lesson(self, text: str, learned: Mapping[str, int]) -> SparseQuestion:
         return self.store.question(self._taught.queries([text])[0], learned)
 
@@ -218,6 +254,10 @@ class SparseRetriever:
 
     def forget(self, texts: Sequence[str]) -> None:
         forgotten(self._taught, texts)
+
+
+def as_text(expansion: Expansion) -> str:
+    return " ".join([expansion.query, *expansion.texts])
 
 
 def kept(encoder: Any, folder: Path | None) -> Any:

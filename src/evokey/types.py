@@ -126,11 +126,18 @@ class Expansion:
     prompt: str | None = None
     """Hash of the prompt, where a model was asked."""
     spent: Spent = Spent()
+    like: str | None = None
+    """The earlier query of the same intent whose expansion this is."""
 
     @property
     def texts(self) -> tuple[str, ...]:
         """The units that say what is sought."""
         return tuple(unit.text for unit in self.units if unit.positive)
+
+    @property
+    def unwanted(self) -> tuple[str, ...]:
+        """The units that say what is not sought."""
+        return tuple(unit.text for unit in self.units if not unit.positive)
 
 
 @dataclass(frozen=True, slots=True)
