@@ -13,7 +13,7 @@ from evokey import registry
 SOURCE = Path(evokey.__file__).parent
 ORDER = [
     ["types", "errors"],
-    ["protocols", "registry"],
+    ["protocols", "registry", "service"],
     ["keys", "encoders", "stores", "fusion", "checks"],
     ["ingest", "ledger"],
     ["overlay"],
