@@ -15,7 +15,7 @@ $(VENV)/run: pyproject.toml
 
 $(VENV)/dev: $(VENV)/run
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,bench]' --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,bench,remote]' --group dev
 	@touch $@
 
 demo: $(VENV)/run  ## Watch an index learn, on the documentation of the Python standard library
