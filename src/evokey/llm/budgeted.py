@@ -18,7 +18,7 @@ from pathlib import Path
 
 from evokey.errors import BudgetSpent, InvalidSettings
 from evokey.llm.build import Described, build
-from evokey.llm.request import Answering, estimated_prompt, estimated_tokens, passed_on, price_of
+from evokey.llm.request import Answering, estimated_prompt, estimated_tokens, passed_on, price_of, turns
 from evokey.types import Completion, Message, Spent
 
 COLUMNS = [column.name for column in fields(Spent)]
@@ -61,6 +61,7 @@ class Budgeted:
             raise InvalidSettings(f"budgeted: {self._at} cannot keep a tally ({error}); name another file") from error
 
     def complete(self, messages: Sequence[Message], *, max_tokens: int = 1024, temperature: float = 0.0) -> Completion:
+        turns(messages, max_tokens, temperature)
         with self._set_aside(messages, max_tokens) as bill:
             answer = self.llm.complete(messages, max_tokens=max_tokens, temperature=temperature)
             bill.append(answer.spent)
@@ -68,6 +69,7 @@ class Budgeted:
 
     def stream(self, messages: Sequence[Message], *, max_tokens: int = 1024, temperature: float = 0.0) -> Answering:
         """Who leaves before the end is billed for what came, estimated."""
+        turns(messages, max_tokens, temperature)
         with self._set_aside(messages, max_tokens) as bill:
             pieces: list[str] = []
             stream = passed_on(self.llm, messages, max_tokens, temperature)

@@ -30,6 +30,9 @@ BATCH = 128
 """Tokens of a prompt read at a time; a time-out waits for one batch at most."""
 CERTAIN = 1e4
 """Added to a token's logit, it makes the token the next one, whatever the model thinks."""
+PLAIN = "a"
+EVERY = 1 << 20
+"""More tokens than any vocabulary has."""
 Chunk = dict[str, Any]
 Job = Callable[[Any, Callable[[Chunk], bool]], None]
 """Works with the loaded model and hands each chunk over; a chunk's True says: stop."""
@@ -99,7 +102,7 @@ class LlamaCpp:
     def logprobs(self, messages: Sequence[Message], answer: str) -> list[float]:
         """The log-probability (natural) of each token of a given answer after the messages, had the model said it.
 
-        Token after token is made certain, and asked for the probability it had: one step of the model each.
+        Token after token is made certain, and asked for the probability it had before: one step of the model each.
         """
         said = turns(messages, 1, 0.0)
         found: list[float] = []
@@ -107,26 +110,44 @@ class LlamaCpp:
         def job(server: Any, emit: Callable[[Chunk], bool]) -> None:
             prompt = self._post(server, "/apply-template", {"messages": said})["prompt"]
             before = self._tokens(server, prompt, special=True)
-            tokens = self._tokens(server, answer, special=False)
-            for place, token in enumerate(tokens):
-                body = {
-                    "prompt": before + tokens[:place],
-                    "max_tokens": 1,
-                    "temperature": 0,
-                    "n_probs": 1,
-                    "logit_bias": [[token, CERTAIN]],
-                    "cache_prompt": place > 0,
-                    "stream": True,
-                    "return_progress": True,
-                }
-                server.handle_completions(body, emit)
+            reading = {
+                "prompt": before,
+                "max_tokens": 1,
+                "cache_prompt": False,
+                "stream": True,
+                "return_progress": True,
+            }
+            server.handle_completions(reading, emit)
+            for token in self._tokens(server, answer, special=False):
                 if emit({}):
                     return
+                found.append(self._logprob(server, before, token))
+                before.append(token)
 
-        for chunk in self._work(job):
-            for choice in chunk.get("choices", []):
-                found += [one["logprob"] for one in (choice.get("logprobs") or {}).get("content", [])]
+        for _ in self._work(job):
+            pass
         return found
+
+    def _logprob(self, server: Any, before: list[int], token: int) -> float:
+        """Of one token, after others. One that only begins a character is not reported itself: it is looked up among
+        all tokens, beside a plain one that is made certain instead."""
+        plain = self._tokens(server, PLAIN, special=False)[0]
+        for certain, how_many in ((token, 1), (plain, EVERY)):
+            body = {
+                "prompt": before,
+                "max_tokens": 1,
+                "temperature": 0,
+                "n_probs": how_many,
+                "logit_bias": [[certain, CERTAIN]],
+            }
+            reply = server.handle_completions(body)
+            if "error" in reply:
+                raise LLMFailed(f"{self.identity}: {_told(reply['error'])}")
+            for said in (reply["choices"][0]["logprobs"] or {}).get("content", []):
+                for one in (said, *said["top_logprobs"]):
+                    if one["id"] == token:
+                        return float(one["logprob"])
+        raise LLMFailed(f"{self.identity} does not tell the probability of token {token}")
 
     def close(self) -> None:
         """Let go of the model; the next call loads it again."""
@@ -202,8 +223,11 @@ class LlamaCpp:
         """What the library offers at its own port only."""
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
         request = Request(server.listening_address + path, json.dumps(body).encode(), headers)
-        with build_opener(ProxyHandler({})).open(request, timeout=self._timeout) as reply:
-            return json.load(reply)
+        try:
+            with build_opener(ProxyHandler({})).open(request, timeout=self._timeout) as reply:
+                return json.load(reply)
+        except OSError as error:
+            raise LLMFailed(f"{self.identity} could not do {path} ({error})") from error
 
 
 def _packaged() -> Path:

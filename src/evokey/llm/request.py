@@ -41,7 +41,7 @@ def turns(messages: Sequence[Message], max_tokens: int, temperature: float) -> l
 
 def name_of(identity: str, messages: Sequence[Message], max_tokens: int, temperature: float) -> str:
     """One name for one request: the same model, messages and parameters, and nothing else, give the same name."""
-    said = [[message.role, message.text] for message in messages]
+    said = [list(turn.values()) for turn in turns(messages, max_tokens, temperature)]
     return digest(json.dumps([identity, said, max_tokens, float(temperature)], ensure_ascii=False))
 
 
