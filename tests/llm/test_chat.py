@@ -140,7 +140,7 @@ def test_what_is_no_answer_is_an_error(make: Any, reply: Any, message: str, chat
 
 def test_what_is_no_json_is_an_error_that_shows_its_beginning(chat: ChatServer) -> None:
     chat.play(raw(b"<html>Welcome to the router</html>"))
-    with pytest.raises(LLMFailed, match="not JSON.*Welcome to the router.*Check base_url"):
+    with pytest.raises(LLMFailed, match=r"not JSON.*Welcome to the router.*Check base_url"):
         asked_openai(chat).complete(QUESTION)
 
 

@@ -9,7 +9,7 @@ CLOSED = re.compile(r"\A.*</(think|thinking|reasoning)>", re.DOTALL | re.IGNOREC
 """Some templates open the thought in the prompt: the answer then only closes it."""
 FENCE = re.compile(r"\A```[^\n`]*\n(.*?)\n?```\Z", re.DOTALL)
 GREETING = re.compile(
-    r"\A(?:(?:sure|certainly|of course|absolutely|okay|ok|great)\b[^\n.!:]{0,80}[.!:]\s*)?"
+    r"\A(?:(?:sure|certainly|of course|absolutely|okay|ok|great)(?:[.!]|, (?:here|i|let)\b[^\n.!:]{0,80}[.!:])\s+)?"
     r"(?:here(?:'s|’s| is| are)\b[^\n]{0,120}:\s*\n)?",
     re.IGNORECASE,
 )

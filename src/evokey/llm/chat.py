@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from abc import ABC, abstractmethod
@@ -66,7 +67,7 @@ class Chat(ABC):
             raise InvalidSettings(f"{name} needs both prompt_price and answer_price, from 0 on, or neither")
         self.model = model
         self._extra, self._left_out = dict(extra_body or {}), frozenset(leave_out)
-        varied = f"#{digest(repr(sorted(self._extra.items())))[:8]}" if self._extra else ""
+        varied = f"#{digest(json.dumps(self._extra, sort_keys=True))[:8]}" if self._extra else ""
         self.identity = f"{name}/{model}{varied}"
         self._prices = None if prompt_price is None or answer_price is None else (prompt_price, answer_price)
         self._uncounted = False

@@ -13,6 +13,9 @@ from evokey.types import Completion, Message
 Progress = Callable[[int, int], None]
 """Called with how many requests are done, and of how many."""
 
+LOOK_UP = 0.2
+"""Seconds after which whoever waits looks up: an interrupt is then seen on every system."""
+
 
 def many(
     llm: LLM,
@@ -51,7 +54,10 @@ def many(
     answers: dict[int, Completion | ServiceFailed] = {}
     try:
         while len(answers) < len(requests):
-            place, answer = done.get()
+            try:
+                place, answer = done.get(timeout=LOOK_UP)
+            except Empty:
+                continue
             if isinstance(answer, BaseException) and not isinstance(answer, ServiceFailed):
                 raise answer
             answers[place] = answer

@@ -1,7 +1,8 @@
 """Answers replayed from a file, so that a run with a language model repeats anywhere, without the model.
 
 The file has one answer a line, as JSON: what was asked, of which model, and what it said. Mode "replay" knows nothing
-else; mode "record" asks the model for what the file does not have, and adds it.
+else; mode "record" asks the model for what the file does not have, and adds it. A request has one answer, also where it
+was sampled; it comes with what it cost when it was recorded.
 """
 
 from __future__ import annotations
