@@ -15,7 +15,8 @@ SOURCE = Path(evokey.__file__).parent
 ORDER = [
     ["types", "errors"],
     ["protocols", "registry", "service"],
-    ["keys", "encoders", "stores", "rerankers", "fusion", "checks"],
+    ["keys", "encoders", "llm", "stores", "rerankers", "fusion", "checks"],
+    ["expanders"],
     ["ingest", "ledger"],
     ["overlay"],
     ["retriever"],

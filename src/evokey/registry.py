@@ -75,6 +75,14 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "weighted": Component("evokey.fusion:Weighted"),
         "reciprocal": Component("evokey.fusion:Reciprocal"),
     },
+    "llm": {
+        "openai": Component("evokey.llm.openai:OpenAI", "remote"),
+        "anthropic": Component("evokey.llm.anthropic:Anthropic", "remote"),
+        "llamacpp": Component("evokey.llm.llamacpp:LlamaCpp", "llamacpp"),
+        "recorded": Component("evokey.llm.recorded:Recorded"),
+        "budgeted": Component("evokey.llm.budgeted:Budgeted"),
+        "cached": Component("evokey.llm.cached:Cached"),
+    },
     "policy": {
         "guarded": Component("evokey.evolution.guarded:Guarded"),
         "paper": Component("evokey.evolution.paper:Paper"),

@@ -1,0 +1,52 @@
+"""Anthropic's Messages interface. What the system says goes beside the messages; what the model thinks is left out."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from evokey.errors import InvalidInput
+from evokey.llm.chat import Chat, Reading, Reply, text_of, whole
+from evokey.service import Provider
+
+CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
+"""Tokens of the prompt that Anthropic counts apart."""
+
+
+class Anthropic(Chat):
+    provider: ClassVar = Provider(
+        "anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "x-api-key",
+        {"anthropic-version": "2023-06-01"},
+    )  # fmt: skip
+    path: ClassVar = "messages"
+    cut: ClassVar = frozenset({"max_tokens", "model_context_window_exceeded"})
+    refused: ClassVar = frozenset({"refusal"})
+
+    def _body(self, messages: list[dict[str, str]], max_tokens: int) -> dict[str, Any]:
+        system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
+        rest = [message for message in messages if message["role"] != "system"]
+        if not rest:
+            raise InvalidInput("anthropic needs a user message beside the system message")
+        return {"messages": rest, "max_tokens": max_tokens, **({"system": system} if system else {})}
+
+    def _read(self, reply: Reply, reading: Reading) -> None:
+        reading.pieces.append(text_of(reply["content"]))
+        reading.reason, reading.model = reply.get("stop_reason"), reply.get("model") or ""
+        self._count(reply.get("usage") or {}, reading)
+
+    def _read_event(self, event: Reply, reading: Reading) -> None:
+        match event["type"]:
+            case "message_start":
+                reading.model = event["message"].get("model") or ""
+                self._count(event["message"].get("usage") or {}, reading)
+            case "content_block_delta" if event["delta"]["type"] == "text_delta":
+                reading.pieces.append(event["delta"]["text"])
+            case "message_delta":
+                reading.reason = event["delta"].get("stop_reason") or reading.reason
+                self._count(event.get("usage") or {}, reading)
+
+    def _count(self, usage: Reply, reading: Reading) -> None:
+        """Later counts replace earlier ones; the end of a stream counts the answer alone."""
+        fresh = whole(usage.get("input_tokens"))
+        if fresh is not None:
+            reading.prompt_tokens = fresh + sum(whole(usage.get(name)) or 0 for name in CACHED)
+        reading.answer_tokens = whole(usage.get("output_tokens")) or reading.answer_tokens
