@@ -36,13 +36,15 @@ _BULLET = re.compile(
 )
 _LABEL = re.compile(
     r"^\s*(?:sub[- ]?(?:query|question)|search query|query|question|version|variant|rewrit(?:e|ing|ten query)|"
-    r"clarified query|specific query|facet|aspect|term|keyword|step|option|passage|answer|expansion)"
+    r"clarified query|specific query|facet|aspect|term|keyword|step|option|(?:correct )?(?:answering )?passage|answer|"
+    r"expansion)"
     r"\s*#?\s*(?:\d{1,3}|[A-Z])?\s*(?:[:.)]|-\s)\s*",
     re.IGNORECASE,
 )
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,200})\]\([^()\s]{0,500}\)")
 _TAG = re.compile(r"</?[a-zA-Z][\w-]{0,20}(?:\s[^<>]{0,80})?/?>|<\|[\w-]{1,30}\|>|\[/?INST\]|</?s>")
 _EMPHASIS = re.compile(r"\*{1,3}|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)|`+|~~")
+_INLINE_RULE = re.compile(r"(?:^|(?<=\s))(?:-{3,}|#{2,6}|\*{3,}|={3,})(?=\s|$)")
 _QUOTES = "\"'“”‘’«»„「」『』"
 _CHATTER = re.compile(
     r"^\W*(?:(?:sure|certainly|of course|absolutely|okay|ok|great|alright|got it|no problem)\b\s*[!,.:]|"
@@ -58,14 +60,16 @@ _CHATTER = re.compile(
 )
 _GREETING = re.compile(
     r"^\W*(?:(?:sure|certainly|of course|absolutely|okay|great)\b[\w ]{0,30}[!,.:]\s*)?"
-    r"(?:(?:here(?:'s| is| are)|below (?:is|are)|this is)\b[^:\n]{0,160}:\s*)",
+    r"(?:(?:here(?:'s| is| are)|below (?:is|are)|this is)\b(?:[^:\n]{0,160}:|"
+    r"(?: \w+){0,5} (?:keywords|terms|phrases)(?: \w+){0,3} (?:query|question|topic|statement)\b[:,]?)\s*)",
     re.IGNORECASE,
 )
+"""What comes before an answer in the same line."""
 
 
 def answer(text: str, mark: str = "expansion") -> str:
     """The part of a text that is the answer: what stands in the marked place, or what is left without thoughts."""
-    text = text[:LONGEST].replace("\r\n", "\n").replace("\0", " ")
+    text = text[:LONGEST].replace("\r\n", "\n").replace("\0", " ").replace("’", "'")
     spoken = _without_thoughts(text)
     found = _marked(spoken, mark)
     if found:
@@ -99,7 +103,7 @@ def _marked(text: str, mark: str, closed: bool = False) -> str:
 
 def plain(text: str) -> str:
     """One line without markup, list mark or quotes around it."""
-    text = _TAG.sub(" ", _LINK.sub(r"\1", text))
+    text = _INLINE_RULE.sub(" ", _TAG.sub(" ", _LINK.sub(r"\1", text)))
     text = _EMPHASIS.sub("", _HEADING.sub("", _BULLET.sub("", text)))
     text = " ".join(_BULLET.sub("", text).replace("|", " ").split())
     if text[:1] in _QUOTES:
@@ -118,8 +122,9 @@ def passage(text: str) -> list[str]:
             line for line in block.splitlines() if not (_RULE.match(line) and line.strip()) and not _HEADING.match(line)
         ]
         for paragraph in "\n".join(_listed(line) for line in lines).split("\n\n"):
-            found += [plain(sentence) for sentence in sentences(_GREETING.sub("", paragraph))]
-    return [one for one in found if one and not one.endswith((":", "：")) and not _CHATTER.match(one)]
+            found += [_entry(sentence) for sentence in sentences(_GREETING.sub("", paragraph.lstrip()))]
+    told = [re.sub(r":\s*\(?\d{1,2}[.)]?$", ":", one) for one in found]
+    return [one for one in told if one and not one.endswith((":", "：")) and not _CHATTER.match(one)]
 
 
 def _listed(line: str) -> str:

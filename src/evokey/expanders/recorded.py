@@ -7,6 +7,7 @@ queries.jsonl of the data set is taken where the file lies in its folder `expans
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -56,10 +57,8 @@ class Recorded:
 
 
 def pieces(text: str, query: str, split: str = "auto", longest: int = LONGEST) -> list[Unit]:
-    """A recorded text, taken apart. Many recorders put the query in front, often several times: it is left out."""
-    text = parse.answer(text)
-    while query.strip() and text[: len(query)].casefold() == query.casefold():
-        text = text[len(query) :].lstrip(" .\n")
+    """A recorded text, taken apart."""
+    text = _without(query.strip(), parse.answer(text))
     if split == "whole":
         return [Unit(text)]
     if split == "terms":
@@ -70,6 +69,15 @@ def pieces(text: str, query: str, split: str = "auto", longest: int = LONGEST) -
     for unit in passage(parse.passage(text), longest):
         found += handfuls(parse.terms(unit.text), query=query) if split == "auto" and _enumerates(unit.text) else [unit]
     return found
+
+
+def _without(query: str, text: str) -> str:
+    """Many recorders put the query in front, several times, or between what was said at several times."""
+    while query and text[: len(query)].casefold() == query.casefold():
+        text = text[len(query) :].lstrip(" .\n")
+    if query.count(" ") < 4:
+        return text
+    return re.sub(re.escape(query), lambda _: "\n\n", text, flags=re.IGNORECASE)
 
 
 def _enumerates(text: str) -> bool:

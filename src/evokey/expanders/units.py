@@ -46,6 +46,14 @@ _REFUSAL = re.compile(
     r"我无法|我不能|申し訳|죄송)",
     re.IGNORECASE,
 )
+_ABOUT_TASK = re.compile(
+    r"(?:the|this|that|each|your|my) (?:\w+ ){0,2}?"
+    r"(task|input|output|query|answer|passage|response|facet|expansion|searcher)(?: \w+){0,2}? "
+    r"(?:is|are|was|should|must|will|can|provides?|discuss\w*|concludes?|contains?|explains?|includes?|begins?)\b"
+)
+_ANNOUNCING = frozenset(
+    "the a question query statement claim answer passage correct answering for to is here s how given".split()
+)
 _OPPOSITES = frozenset("no not never without non neither nor cannot none against".split())
 
 
@@ -53,13 +61,13 @@ def tidy(
     pieces: Iterable[Unit], query: str, prompt: str = "", *, most: int = MOST, longest: int = LONGEST
 ) -> tuple[Unit, ...]:
     """The units worth keeping, in order: no blank, refusal, echo of the query or of the prompt, nothing twice."""
-    asked, told = normal(query), normal(prompt)
+    asked, told = normal(query), _runs(normal(prompt))
     kept: list[Unit] = []
     seen: list[tuple[str, frozenset[str]]] = []
     for piece in list(pieces)[:CONSIDERED]:
         text = shortened(piece.text, longest)
         said = normal(text)
-        if not said or said == asked or _REFUSAL.match(text) or (said.count(" ") > 1 and f" {said} " in f" {told} "):
+        if not said or _REFUSAL.match(text) or _echoes_query(said, asked) or _echoes_prompt(said, asked, told):
             continue
         words = frozenset(said.split())
         if any(said == other or _alike(words, others) for other, others in seen):
@@ -67,6 +75,26 @@ def tidy(
         seen.append((said, words))
         kept.append(Unit(text, piece.positive))
     return _fewer(kept, most)
+
+
+def _echoes_query(said: str, asked: str) -> bool:
+    """The query, or the query with an announcement: "Question: …"."""
+    rest = said.replace(asked, " ", 1) if asked and asked.count(" ") > 2 else said
+    return said == asked or (rest != said and set(rest.split()) <= _ANNOUNCING)
+
+
+def _echoes_prompt(said: str, asked: str, told: frozenset[str]) -> bool:
+    """Half of it, three words at a time, is the prompt's; or it speaks about the task instead of the topic."""
+    runs = _runs(said)
+    if len(runs & told) * 2 >= max(len(runs), 1):
+        return True
+    about = _ABOUT_TASK.match(said)
+    return bool(told and about and about[1] not in asked.split())
+
+
+def _runs(said: str) -> frozenset[str]:
+    words = said.split()
+    return frozenset(" ".join(words[at : at + 3]) for at in range(len(words) - 2))
 
 
 def _fewer(units: Sequence[Unit], most: int) -> tuple[Unit, ...]:
