@@ -58,7 +58,8 @@ class LLMExpander(ABC):
             )
         except ServiceFailed as error:
             raise ExpansionFailed(f"{self.name} got no answer from {self.llm.identity}: {error}") from error
-        found = tidy(self.units(completion.text, query), query, self.prompt.words, most=self.most, longest=self.longest)
+        words = f"{self.prompt.words} {values.get('task', '')}"
+        found = tidy(self.units(completion.text, query), query, words, most=self.most, longest=self.longest)
         if not any(unit.positive for unit in found):
             raise ExpansionFailed(
                 f"{self.name}: the answer of {completion.model or self.llm.identity} holds no expansion: "

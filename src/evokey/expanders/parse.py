@@ -122,7 +122,7 @@ def passage(text: str) -> list[str]:
             line for line in block.splitlines() if not (_RULE.match(line) and line.strip()) and not _HEADING.match(line)
         ]
         for paragraph in "\n".join(_listed(line) for line in lines).split("\n\n"):
-            found += [_entry(sentence) for sentence in sentences(_GREETING.sub("", paragraph.lstrip()))]
+            found += [_entry(sentence) for sentence in sentences(_GREETING.sub("", _TAG.sub(" ", paragraph).lstrip()))]
     told = [re.sub(r":\s*\(?\d{1,2}[.)]?$", ":", one) for one in found]
     return [one for one in told if one and not one.endswith((":", "：")) and not _CHATTER.match(one)]
 

@@ -47,7 +47,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _ABOUT_TASK = re.compile(
-    r"(?:the|this|that|each|your|my) (?:\w+ ){0,2}?"
+    r"(?:the|this|that|each|your|my) (?:\w+ ){0,4}?"
     r"(task|input|output|query|answer|passage|response|facet|expansion|searcher)(?: \w+){0,2}? "
     r"(?:is|are|was|should|must|will|can|provides?|discuss\w*|concludes?|contains?|explains?|includes?|begins?)\b"
 )
@@ -60,33 +60,49 @@ _OPPOSITES = frozenset("no not never without non neither nor cannot none against
 def tidy(
     pieces: Iterable[Unit], query: str, prompt: str = "", *, most: int = MOST, longest: int = LONGEST
 ) -> tuple[Unit, ...]:
-    """The units worth keeping, in order: no blank, refusal, echo of the query or of the prompt, nothing twice."""
+    """The units worth keeping, in order: no blank, refusal, stammer, echo of query or prompt, and nothing twice."""
     asked, told = normal(query), _runs(normal(prompt))
     kept: list[Unit] = []
-    seen: list[tuple[str, frozenset[str]]] = []
+    seen: list[tuple[Unit, str, frozenset[str]]] = []
     for piece in list(pieces)[:CONSIDERED]:
-        text = shortened(piece.text, longest)
-        said = normal(text)
-        if not said or _REFUSAL.match(text) or _echoes_query(said, asked) or _echoes_prompt(said, asked, told):
-            continue
+        unit = Unit(shortened(piece.text, longest), piece.positive)
+        said = normal(unit.text)
         words = frozenset(said.split())
-        if any(said == other or _alike(words, others) for other, others in seen):
-            continue
-        seen.append((said, words))
-        kept.append(Unit(text, piece.positive))
+        repeated = any(_repeats(unit, said, words, *other) for other in seen)
+        seen.append((unit, said, words))
+        if said and not (
+            repeated
+            or _REFUSAL.match(unit.text)
+            or _stammers(said)
+            or _echoes_query(said, asked)
+            or _echoes_prompt(said, asked, told)
+        ):
+            kept.append(unit)
     return _fewer(kept, most)
 
 
+def _repeats(unit: Unit, said: str, words: frozenset[str], other: Unit, before: str, others: frozenset[str]) -> bool:
+    """The same as another unit, give or take a word that decides nothing, or the beginning of it: an answer cut off."""
+    begins = unit.positive == other.positive and before.startswith(said)
+    return said == before or begins or _alike(words, others)
+
+
+def _stammers(said: str) -> bool:
+    """A model that has lost its way says the same words over and over."""
+    count = max(said.count(" ") - 1, 0)
+    return count >= 12 and len(_runs(said)) * 2 < count
+
+
 def _echoes_query(said: str, asked: str) -> bool:
-    """The query, or the query with an announcement: "Question: …"."""
-    rest = said.replace(asked, " ", 1) if asked and asked.count(" ") > 2 else said
-    return said == asked or (rest != said and set(rest.split()) <= _ANNOUNCING)
+    """The query or its beginning, or the query with an announcement: "Question: …"."""
+    rest = said.replace(asked, " ", 1) if asked.count(" ") > 2 else said
+    return asked.startswith(said) or (rest != said and set(rest.split()) <= _ANNOUNCING)
 
 
 def _echoes_prompt(said: str, asked: str, told: frozenset[str]) -> bool:
     """Half of it, three words at a time, is the prompt's; or it speaks about the task instead of the topic."""
     runs = _runs(said)
-    if len(runs & told) * 2 >= max(len(runs), 1):
+    if runs and len(runs & told) * 2 >= len(runs):
         return True
     about = _ABOUT_TASK.match(said)
     return bool(told and about and about[1] not in asked.split())
