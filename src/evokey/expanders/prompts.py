@@ -1,0 +1,51 @@
+"""Prompts are files. A query, a passage or a task is filled in as data, in one pass: nothing in it is read again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from evokey.errors import InvalidSettings
+from evokey.types import Message, digest
+
+_PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_OWN_TAGS = re.compile(r"<(\s*/?\s*(?:query|wording|passages?|expansion|response|think)\b[^<>]{0,40})>", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A text with places such as {{query}}."""
+
+    text: str
+
+    @property
+    def hash(self) -> str:
+        return digest(self.text)
+
+    @property
+    def words(self) -> str:
+        """What the prompt itself says: a model that repeats it has not answered."""
+        return _PLACE.sub(" ", self.text)
+
+    def filled(self, **values: str) -> list[Message]:
+        """The messages to send. Data cannot close the tag it stands in, nor open another place."""
+        quoted = {name: _OWN_TAGS.sub(r"‹\1›", value) for name, value in values.items()}
+        return [Message("user", _PLACE.sub(lambda place: quoted.get(place[1], place[0]), self.text).strip())]
+
+
+def packaged(name: str) -> Prompt:
+    """A prompt that comes with evokey."""
+    return Prompt((files("evokey.expanders") / "prompts" / f"{name}.md").read_text("utf-8"))
+
+
+def written(path: str | Path) -> Prompt:
+    """A prompt of the user's own, in which {{query}} says where the query goes."""
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSettings(f"the prompt {path} cannot be read as UTF-8 text: {error}") from error
+    if "query" not in _PLACE.findall(text):
+        raise InvalidSettings(f"the prompt {path} has no place for the query; write {{{{query}}}} where it belongs")
+    return Prompt(text)

@@ -1,0 +1,17 @@
+"""Specification: the concrete questions that may stand behind a general one."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from evokey.expanders import parse
+from evokey.expanders.base import LLMExpander
+from evokey.types import Unit
+
+
+class Specify(LLMExpander):
+    name: ClassVar[str] = "specify"
+    tokens: ClassVar[int] = 768
+
+    def units(self, answer: str, query: str) -> list[Unit]:
+        return [Unit(text) for text in parse.items(parse.answer(answer))]

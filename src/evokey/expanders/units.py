@@ -1,0 +1,169 @@
+"""Pieces of text → units: each short, meaning something alone, said once, and nothing that the model only repeated.
+
+| from       | a unit is                                                   |
+|------------|-------------------------------------------------------------|
+| a passage  | a sentence, with those that lean on it (It …, This …)       |
+| a list     | an entry                                                    |
+| facets     | a facet: its name and its keywords                          |
+| terms      | a handful of terms, because one word alone is ambiguous     |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from evokey.types import Unit
+
+MOST = 16
+"""Units of an expansion."""
+LONGEST = 400
+"""Characters of a unit."""
+HANDFUL = 6
+"""Terms of a unit."""
+ALIKE = 0.9
+"""Share of common words from which on two units say the same."""
+CONSIDERED = 400
+"""Pieces that are looked at, at most."""
+
+_WORD = re.compile(r"[^\W_]+")
+_LEANS = re.compile(
+    r"(?:it|its|this|that|these|those|they|their|he|she|his|her|such|both|also|however|moreover|furthermore|therefore|"
+    r"thus|hence|consequently|additionally|in addition|as a result|for (?:example|instance)|in contrast)\b",
+    re.IGNORECASE,
+)
+_REFUSAL = re.compile(
+    r"\W*(?:(?:i am|i['’]m|we are|we['’]re)? ?(?:very |so |really )?sorry\b|(?:i|we) apologi[sz]e|"
+    r"as an? (?:ai|artificial intelligence|large language|language|virtual)(?: language)?(?: model| assistant|,)|"
+    r"(?:however, |but |unfortunately, )?i(?: am|['’]m)? (?:cannot|can not|can['’]t|could not|won['’]t|will not|"
+    r"unable to|not able to|do not|don['’]t) (?:\w+ )?(?:help|assist|provide|answer|fulfil+|comply|generate|create|"
+    r"write|access|browse|engage|discuss|give|offer|find|see|do|process|complete|rewrite|expand|have|know|understand|"
+    r"support)\b|"
+    r"(?:please|could you|can you) (?:please )?(?:provide|clarify|specify|share|give)\b.{0,40}"
+    r"\b(?:me|more|your|further|context|details)\b|"
+    r"ich kann (?:dir |ihnen )?(?:dabei |das )?(?:leider )?nicht|es tut mir leid|je ne (?:peux|suis) pas|désolée?\b|"
+    r"lo siento|no puedo (?:ayudar|responder|proporcionar)|抱歉|对不起|很抱歉|作为(?:一个|一名)?(?:人工智能|AI)|"
+    r"我无法|我不能|申し訳|죄송)",
+    re.IGNORECASE,
+)
+_ABOUT_TASK = re.compile(
+    r"(?:the|this|that|each|your|my) (?:\w+ ){0,4}?"
+    r"(task|input|output|query|answer|passage|response|facet|expansion|searcher)(?: \w+){0,2}? "
+    r"(?:is|are|was|should|must|will|can|provides?|discuss\w*|concludes?|contains?|explains?|includes?|begins?)\b"
+)
+_ANNOUNCING = frozenset(
+    "the a question query statement claim answer passage correct answering for to is here s how given".split()
+)
+_OPPOSITES = frozenset("no not never without non neither nor cannot none against".split())
+
+
+def tidy(
+    pieces: Iterable[Unit], query: str, prompt: str = "", *, most: int = MOST, longest: int = LONGEST
+) -> tuple[Unit, ...]:
+    """The units worth keeping, in order: no blank, refusal, stammer, echo of query or prompt, and nothing twice."""
+    asked, told = normal(query), _runs(normal(prompt))
+    kept: list[Unit] = []
+    seen: list[tuple[Unit, str, frozenset[str]]] = []
+    for piece in list(pieces)[:CONSIDERED]:
+        unit = Unit(shortened(piece.text, longest), piece.positive)
+        said = normal(unit.text)
+        words = frozenset(said.split())
+        repeated = any(_repeats(unit, said, words, *other) for other in seen)
+        seen.append((unit, said, words))
+        if said and not (
+            repeated
+            or _REFUSAL.match(unit.text)
+            or _stammers(said)
+            or _echoes_query(said, asked)
+            or _echoes_prompt(said, asked, told)
+        ):
+            kept.append(unit)
+    return _fewer(kept, most)
+
+
+def _repeats(unit: Unit, said: str, words: frozenset[str], other: Unit, before: str, others: frozenset[str]) -> bool:
+    """The same as another unit, give or take a word that decides nothing, or the beginning of it: an answer cut off."""
+    begins = unit.positive == other.positive and before.startswith(said)
+    return said == before or begins or _alike(words, others)
+
+
+def _stammers(said: str) -> bool:
+    """A model that has lost its way says the same words over and over."""
+    count = max(said.count(" ") - 1, 0)
+    return count >= 12 and len(_runs(said)) * 2 < count
+
+
+def _echoes_query(said: str, asked: str) -> bool:
+    """The query or its beginning, or the query with an announcement: "Question: …"."""
+    rest = said.replace(asked, " ", 1) if asked.count(" ") > 2 else said
+    return asked.startswith(said) or (rest != said and set(rest.split()) <= _ANNOUNCING)
+
+
+def _echoes_prompt(said: str, asked: str, told: frozenset[str]) -> bool:
+    """Half of it, three words at a time, is the prompt's; or it speaks about the task instead of the topic."""
+    runs = _runs(said)
+    if runs and len(runs & told) * 2 >= len(runs):
+        return True
+    about = _ABOUT_TASK.match(said)
+    return bool(told and about and about[1] not in asked.split())
+
+
+def _runs(said: str) -> frozenset[str]:
+    words = said.split()
+    return frozenset(" ".join(words[at : at + 3]) for at in range(len(words) - 2))
+
+
+def _fewer(units: Sequence[Unit], most: int) -> tuple[Unit, ...]:
+    """The first of each polarity, both in proportion: a long wanted list does not push the unwanted one out."""
+    wanted = [unit for unit in units if unit.positive]
+    unwanted = [unit for unit in units if not unit.positive]
+    room = min(len(unwanted), most // 3 if wanted else most)
+    room = max(room, most - len(wanted))
+    return (*wanted[: max(most - len(unwanted[:room]), 0)], *unwanted[:room])
+
+
+def passage(sentences: Iterable[str], longest: int = LONGEST) -> list[Unit]:
+    """A sentence each; one that leans on the sentence before, or says too little alone, is joined to it."""
+    found: list[str] = []
+    for sentence in sentences:
+        leans = bool(_LEANS.match(sentence)) or (sentence.count(" ") < 2 and sentence.isascii())
+        if found and leans and len(found[-1]) + len(sentence) < longest:
+            found[-1] = f"{found[-1]} {sentence}"
+        else:
+            found.append(sentence)
+    return [Unit(text) for text in found]
+
+
+def handfuls(terms: Iterable[str], positive: bool = True, query: str = "") -> list[Unit]:
+    """Terms in groups, each term once; what the query itself says is left out."""
+    asked = normal(query)
+    once = {normal(term): term for term in reversed([term for term in terms if not _REFUSAL.match(term)])}
+    kept = [term for said, term in reversed(once.items()) if said and said != asked]
+    groups = [kept[at : at + HANDFUL] for at in range(0, len(kept), HANDFUL)]
+    if len(groups) > 1 and len(groups[-1]) == 1:
+        groups[-2:] = [[*groups[-2], *groups[-1]]]
+    return [Unit(", ".join(group), positive) for group in groups]
+
+
+def shortened(text: str, longest: int = LONGEST) -> str:
+    """White space made single, control characters out, and the end cut off between words where it is too long."""
+    text = "".join(" " if not one.isprintable() else one for one in text).encode("utf-8", "ignore").decode()
+    text = " ".join(text.split())
+    if len(text) <= longest:
+        return text
+    cut = text[:longest]
+    space = cut.rfind(" ")
+    return (cut[:space] if space > longest // 2 else cut).rstrip(" ,;:(")
+
+
+def normal(text: str) -> str:
+    """What a text says, whatever its case and punctuation."""
+    return " ".join(_WORD.findall(text.casefold()))
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two texts differ in a word or two that decide nothing: neither a number nor a no."""
+    common, differing = one & other, one ^ other
+    if len(common) < ALIKE * len(one | other):
+        return False
+    return not any(word in _OPPOSITES or any(sign.isdigit() for sign in word) for word in differing)
