@@ -35,7 +35,7 @@ def everything(folder: Path) -> dict[str, bytes | None]:
 
 
 def test_what_is_not_said_takes_the_default() -> None:
-    assert settings.settings_of() == Settings((BM25, WORDLLAMA), "guarded", "query")
+    assert settings.settings_of() == Settings((BM25, WORDLLAMA), "guarded", {"name": "query"})
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_every_encoder_named_becomes_a_retriever_with_the_store_that_fits(
         ({"policy": "greedy"}, UnknownComponent, "no policy called 'greedy'; choose one of: guarded"),
         ({"keys": "halves"}, UnknownComponent, "no keys called 'halves'; choose one of: abstract, chunks, full"),
         ({"store": "hnsw"}, UnknownComponent, "no store called 'hnsw'; choose one of: flat, late, sparse"),
-        ({"expander": "hyde"}, InvalidSettings, "no expander called 'hyde'; choose one of: query"),
+        ({"expander": "hide"}, UnknownComponent, "no expander called 'hide'; choose one of: bge-rewriter"),
         ({"encoder": "bm25", "store": "flat"}, InvalidSettings, "'bm25' needs store 'sparse', not 'flat'"),
         ({"encoder": "wordllama", "store": "sparse"}, InvalidSettings, "'wordllama' needs store 'flat', not 'sparse'"),
         ({"encoder": ["bm25", "bm25"]}, InvalidSettings, "each encoder may be named once, not bm25, bm25"),

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -24,10 +25,12 @@ from evokey.evolution import pools as pools_
 from evokey.evolution.evidence import Taught, sample
 from evokey.evolution.judge import ndcg
 from evokey.evolution.policy import Proposal
+from evokey.expand import Expanding
 from evokey.fusion import DEPTH
 from evokey.index import Index
 from evokey.ledger.documents import Documents
 from evokey.ledger.epochs import Epochs
+from evokey.ledger.expansions import Expansions
 from evokey.ledger.lessons import Lessons, Pools
 from evokey.ledger.pins import Pins
 from evokey.ledger.sqlite import Database
@@ -38,6 +41,7 @@ from evokey.types import (
     Epoch,
     EpochDiff,
     EpochReport,
+    Expansion,
     Explanation,
     Hit,
     Lesson,
@@ -64,9 +68,10 @@ def open(
     keys: settings_.Named | None = None,
     store: str | None = None,
     policy: settings_.Named | None = None,
-    expander: str | None = None,
+    expander: settings_.Named | None = None,
     fusion: settings_.Named | None = None,
     reranker: settings_.Named | None = None,
+    llm: settings_.Named | None = None,
     now: Callable[[], float] = time.time,
 ) -> Memory:
     """Open the memory in a directory, or make it on first use; or the one a TOML file describes.
@@ -81,6 +86,7 @@ def open(
         "expander": expander,
         "fusion": fusion,
         "reranker": reranker,
+        "llm": llm,
     }
     folder, settings = settings_.resolved(
         Path(path), {name: value for name, value in said.items() if value is not None}
@@ -101,7 +107,8 @@ class Memory:
         self._documents, self._lessons = Documents(self._database), Lessons(self._database)
         self._epochs, self._pools = Epochs(self._database), Pools(self._database)
         self._policy, self._reranker = settings_.policy(settings), settings_.reranker(settings)
-        self._pins = Pins(self._database)
+        self._pins, self._expansions = Pins(self._database), Expansions(self._database)
+        self._expanders: dict[str, Expanding] = {}
         self._writing = threading.RLock()
         self._closed = False
         try:
@@ -151,15 +158,22 @@ class Memory:
         where: Mapping[str, Any] | None = None,
         epoch: int | None = None,
         vector: Any = None,
+        expansion: Expansion | None = None,
     ) -> list[Hit]:
-        """The k best documents, best first. `where` filters on metadata: {"lang": "en"} or {"lang": ["en", "de"]}."""
+        """The k best documents, best first. `where` filters on metadata: {"lang": "en"} or {"lang": ["en", "de"]}.
+
+        With an expansion (of expand) the query searches together with its units.
+        """
         self._check_open()
         text, size, asked = checks.query(query), checks.count(k), self._vector(vector)
         self._index.catch_up(wait=False)
         among = None if where is None else self._documents.where(checks.filter(where))
         overlays = self._index.overlays(self._epoch(epoch))
         depth = size if self._reranker is None else max(size, RERANKED)
-        best = self._index.ranked(text, depth, overlays, among, asked)
+        if expansion is None:
+            best = self._index.ranked(text, depth, overlays, among, asked)
+        else:
+            best = self._index.expanded(replace(expansion, query=text), depth, overlays, among)
         found = self._documents.fetch(best.numbers.tolist())
         hits = [
             Hit(found[number].id, score, found[number])
@@ -187,6 +201,30 @@ class Memory:
         """A list of hits for each query."""
         asked = [None] * len(queries) if vectors is None else checks.vectors(vectors, len(queries))
         return [self.search(query, k, where, vector=vector) for query, vector in zip(queries, asked, strict=True)]
+
+    def expand(self, query: str, expander: settings_.Named | None = None) -> Expansion:
+        """A query in more words, by the memory's expander or another. An intent that was paid for is not paid again."""
+        self._check_open()
+        text, expanding = checks.query(query), self._expanding(expander)
+        known = expanding.known(text)
+        found = known or expanding.ask(text, self._look)
+        if found.model is not None:
+            with self._exclusive(), self._database.write():
+                expanding.keep(found, asked=known is None)
+        return found
+
+    def _expanding(self, expander: settings_.Named | None = None) -> Expanding:
+        settings = self._settings
+        if expander is not None:
+            settings = settings_.checked(replace(settings, expander=settings_.spelled(expander)))
+        name = repr(sorted(settings.expander.items()))
+        if name not in self._expanders:
+            make = partial(settings_.expander, settings)
+            self._expanders[name] = Expanding(make, self._expansions, self._lessons, self._now)
+        return self._expanders[name]
+
+    def _look(self, text: str, k: int) -> list[Document]:
+        return [hit.document for hit in self.search(text, k)]
 
     def explain(self, id: str, query: str | None = None, vector: Any = None) -> Explanation:
         """What a document has learned and from whom; with a query, how that changes its score and rank."""
@@ -244,6 +282,7 @@ class Memory:
                     vector=asked,
                     retrieved=self._retrieved(text, phrases, asked),
                 )
+                self._expanding().judged(text, [id for id, grade in grades.items() if grade > 0])
                 self._index.remember()
                 for one in self._index.retrievers:
                     self._pools.put(one.name, {text: pools_.take(one, text, self._index.position)})
@@ -295,7 +334,8 @@ class Memory:
                 if count:
                     self._index.remember()
                     self._refit("forget")
-            gone = sorted(before - self._lessons.texts() - set(self._pins.all()))
+            gone = sorted(before - self._lessons.texts() - set(self._pins.all()) | ({wanted} if wanted else set()))
+            self._expanding().forget(gone)
             for one in self._index.retrievers:
                 one.forget(gone)
             self._database.scrub()
@@ -434,8 +474,20 @@ class Memory:
             documents_touched=len(touched),
             retrievers=[one.name for one in self._index.retrievers],
             policy=self._settings.policy,
+            **self._bill(),
             bytes=sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file()),
         )
+
+    def _bill(self) -> dict[str, Any]:
+        bill = self._expansions.bill()
+        spent = bill.spent
+        return {
+            "calls": spent.calls,
+            "calls_saved": bill.saved,
+            "false_hits": bill.false_hits,
+            "tokens": spent.prompt_tokens + spent.answer_tokens,
+            "money": round(spent.money, 6),
+        }
 
     def save(self) -> None:
         """Write base keys that are only in memory; close does it too. Nothing is lost without: they are made again."""

@@ -14,8 +14,10 @@ from typing import Any
 from evokey import registry
 from evokey.errors import InvalidSettings, NewerFormat, NotAMemory
 from evokey.evolution.policy import Policy
+from evokey.expanders.base import make
 from evokey.fusion import Fusion
-from evokey.protocols import Reranker
+from evokey.llm.build import build
+from evokey.protocols import LLM, Expander, Reranker
 from evokey.registry import Named as Named
 from evokey.registry import named
 from evokey.retriever import DenseRetriever, GivenRetriever, LateRetriever, Retriever, SparseRetriever
@@ -24,8 +26,8 @@ from evokey.stores.segments import write_synced
 FILE = "evokey.toml"
 FORMAT = 1
 STORES = {"dense": "flat", "multi": "late", "sparse": "sparse"}
-EXPANDERS = ("query",)
-KNOWN = {"format", "policy", "expander", "retriever", "at", "policy_options", "fusion", "reranker"}
+PARTS = ("expander", "fusion", "reranker", "llm")
+KNOWN = {*PARTS, "format", "policy", "retriever", "at", "policy_options"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,11 @@ class RetrieverSettings:
 class Settings:
     retrievers: tuple[RetrieverSettings, ...] = (RetrieverSettings("bm25"), RetrieverSettings("wordllama"))
     policy: str = "guarded"
-    expander: str = "query"
+    expander: Mapping[str, Any] = field(default_factory=lambda: {"name": "query"})
     policy_options: Mapping[str, Any] = field(default_factory=dict)
     fusion: Mapping[str, Any] = field(default_factory=lambda: {"name": "weighted"})
     reranker: Mapping[str, Any] | None = None
+    llm: Mapping[str, Any] | None = None
 
 
 def settings_of(
@@ -53,9 +56,10 @@ def settings_of(
     keys: Named | None = None,
     store: str | None = None,
     policy: Named | None = None,
-    expander: str | None = None,
+    expander: Named | None = None,
     fusion: Named | None = None,
     reranker: Named | None = None,
+    llm: Named | None = None,
 ) -> Settings:
     """Settings from the arguments of open; what is not said takes the default."""
     default = Settings()
@@ -65,9 +69,9 @@ def settings_of(
         RetrieverSettings(name, builder, store or "", given, keys_options)
         for name, given in map(named, listed(encoder) or [one.encoder for one in default.retrievers])
     )
-    joined = default.fusion if fusion is None else spelled(fusion)
-    last = None if reranker is None else spelled(reranker)
-    return checked(Settings(retrievers, rule, expander or default.expander, options, joined, last))
+    said = {"expander": expander, "fusion": fusion, "reranker": reranker, "llm": llm}
+    parts: dict[str, Any] = {part: spelled(one) for part, one in said.items() if one is not None}
+    return checked(Settings(retrievers, rule, policy_options=options, **parts))
 
 
 def listed(encoder: Named | Sequence[Named] | None) -> list[Named]:
@@ -87,12 +91,10 @@ def checked(settings: Settings) -> Settings:
     if not settings.retrievers:
         raise InvalidSettings("a memory needs at least one encoder")
     registry.component("policy", settings.policy)
-    registry.component("fusion", settings.fusion["name"])
-    if settings.reranker is not None:
-        registry.component("reranker", settings.reranker["name"])
-    if settings.expander not in EXPANDERS:
-        known = ", ".join(EXPANDERS)
-        raise InvalidSettings(f"there is no expander called {settings.expander!r}; choose one of: {known}")
+    for kind in PARTS:
+        part = getattr(settings, kind)
+        if part is not None:
+            registry.component(kind, part["name"])
     names = [one.encoder for one in settings.retrievers]
     if len(set(names)) != len(names):
         raise InvalidSettings(f"each encoder may be named once, not {', '.join(names)}")
@@ -183,7 +185,7 @@ def _agrees(stored: Settings, name: str, value: Any) -> bool:
         return all(value in (one.keys, {"name": one.keys, **one.keys_options}) for one in stored.retrievers)
     if name == "store":
         return all(one.store == value for one in stored.retrievers)
-    if name in ("fusion", "reranker"):
+    if name in PARTS:
         made = getattr(stored, name)
         return made is not None and (value == made["name"] or spelled(value) == made)
     return bool(getattr(stored, name) == value)
@@ -191,7 +193,7 @@ def _agrees(stored: Settings, name: str, value: Any) -> bool:
 
 def told(settings: Settings) -> str:
     parts = " + ".join(f"{one.encoder}/{one.keys}" for one in settings.retrievers)
-    return f"{parts}, policy {settings.policy}, expander {settings.expander}"
+    return f"{parts}, policy {settings.policy}, expander {settings.expander['name']}"
 
 
 def kept(folder: Path, settings: Settings) -> None:
@@ -225,6 +227,15 @@ def reranker(settings: Settings) -> Reranker | None:
     return made
 
 
+def llm(settings: Settings) -> LLM | None:
+    return None if settings.llm is None else build(settings.llm)
+
+
+def expander(settings: Settings) -> Expander:
+    name, options = named(settings.expander)
+    return make(name, llm(settings), **options)
+
+
 def policy(settings: Settings) -> Policy:
     made: Policy = registry.made("policy", settings.policy, settings.policy_options)
     return made
@@ -253,10 +264,8 @@ def read(path: Path) -> Settings:
         Settings(
             tuple(_table(path, table) for table in tables) or default.retrievers,
             _text(path, "policy", found.get("policy", default.policy)),
-            _text(path, "expander", found.get("expander", default.expander)),
-            found.get("policy_options", {}),
-            _component(path, "fusion", found.get("fusion", default.fusion)),
-            _component(path, "reranker", found["reranker"]) if "reranker" in found else None,
+            policy_options=found.get("policy_options", {}),
+            **{part: _component(path, part, found[part]) for part in PARTS if part in found},
         )
     )
 
@@ -295,18 +304,18 @@ def _table(path: Path, table: Mapping[str, Any]) -> RetrieverSettings:
 
 def written(settings: Settings) -> str:
     default = Settings()
-    top: dict[str, Any] = {"format": FORMAT, "policy": settings.policy, "expander": settings.expander}
-    if settings.fusion != default.fusion:
-        top["fusion"] = settings.fusion
-    if settings.reranker is not None:
-        top["reranker"] = settings.reranker
+    top: dict[str, Any] = {"format": FORMAT, "policy": settings.policy}
+    for part in PARTS:
+        said = getattr(settings, part)
+        if said != getattr(default, part) or part == "expander":
+            top[part] = said["name"] if len(said) == 1 else said
     lines = _lines(top)
     if settings.policy_options:
         lines += ["", "[policy_options]", *_lines(settings.policy_options)]
     for one in settings.retrievers:
-        said = {"encoder": one.encoder, "keys": one.keys, "store": one.store}
+        named = {"encoder": one.encoder, "keys": one.keys, "store": one.store}
         more = {"keys_options": one.keys_options} if one.keys_options else {}
-        lines += ["", "[[retriever]]", *_lines({**said, **more, **one.options})]
+        lines += ["", "[[retriever]]", *_lines({**named, **more, **one.options})]
     return "\n".join(lines) + "\n"
 
 

@@ -329,6 +329,15 @@ class Stats:
     documents_touched: int
     retrievers: Sequence[str]
     policy: str
+    calls: int
+    """Calls of language models, to expand queries."""
+    calls_saved: int
+    """Expansions that needed none: the intent was known."""
+    false_hits: int
+    """Of these, those that verification found to be another intent."""
+    tokens: int
+    money: float
+    """In US dollars, where prices are known."""
     bytes: int
 
     def to_dict(self) -> dict[str, Any]:

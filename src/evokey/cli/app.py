@@ -59,6 +59,10 @@ def init(
     ] = None,
     fusion: Annotated[str | None, typer.Option(help="How several rankings become one: weighted, reciprocal.")] = None,
     reranker: Annotated[str | None, typer.Option(help="What looks last: cross-encoder or endpoint, or JSON.")] = None,
+    expander: Annotated[str | None, typer.Option(help="How queries are expanded: a name of evokey expanders.")] = None,
+    llm: Annotated[
+        str | None, typer.Option(help="The language model that expands: a name of evokey llms, or JSON.")
+    ] = None,
     language: Annotated[str | None, typer.Option(help="Of BM25: a Snowball stemmer, such as german; or none.")] = None,
     policy: Annotated[
         str | None, typer.Option(help="How keys learn: guarded, or paper (the paper's own rule, for comparison).")
@@ -69,6 +73,7 @@ def init(
     with screen.reported(as_json):
         said = [component(one) for one in encoder or ()]
         parts: dict[str, Any] = {"keys": keys, "fusion": fusion, "reranker": reranker, "policy": policy}
+        parts |= {"expander": expander, "llm": llm}
         settings: dict[str, Any] = {name: component(one) for name, one in parts.items() if one is not None}
         if said or language is not None:
             settings["encoder"] = said if language is None else _spoken(said, language)

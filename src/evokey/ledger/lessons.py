@@ -109,6 +109,14 @@ class Lessons:
             found.setdefault(query, set()).update(json.loads(units))
         return {query: sorted(units) for query, units in found.items()}
 
+    def right(self, query: str) -> set[str]:
+        """Documents that were verified right for a query, whatever they say now."""
+        rows = self._db.all(
+            "SELECT v.document FROM lessons l JOIN verdicts v ON v.lesson = l.number WHERE l.query = ? AND v.grade > 0",
+            (query,),
+        )
+        return {row[0] for row in rows}
+
     def texts(self) -> set[str]:
         """All that lessons say: queries and units."""
         rows = self._db.all("SELECT query FROM lessons UNION SELECT u.value FROM lessons l, json_each(l.units) u")

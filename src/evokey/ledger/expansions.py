@@ -1,0 +1,82 @@
+"""Expansions that were paid for, and the bill."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from evokey.ledger.sqlite import Database
+from evokey.types import Expansion, Spent, Unit
+
+NOTHING = Spent()
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    spent: Spent = NOTHING
+    saved: int = 0
+    """Queries that needed no call: their intent was known."""
+    false_hits: int = 0
+    """Of these, those whose verified documents turned out to be others."""
+
+
+class Expansions:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def get(self, query: str, expander: str) -> Expansion | None:
+        row = self._db.one(
+            "SELECT name, units, search, model, prompt, alike FROM expansions WHERE query = ? AND expander = ?",
+            (query, expander),
+        )
+        if row is None:
+            return None
+        name, units, search, model, prompt, like = row
+        told = tuple(Unit(text, bool(positive)) for text, positive in json.loads(units))
+        return Expansion(query, told, name, search, model, prompt, like=like)
+
+    def queries(self, expander: str) -> list[str]:
+        """Queries that were expanded themselves, in alphabetical order."""
+        rows = self._db.all(
+            "SELECT query FROM expansions WHERE expander = ? AND alike IS NULL ORDER BY query", (expander,)
+        )
+        return [row[0] for row in rows]
+
+    def put(self, expansion: Expansion, expander: str, time: float) -> None:
+        units = json.dumps([[unit.text, unit.positive] for unit in expansion.units])
+        told = (expansion.expander, units, expansion.search, expansion.model, expansion.prompt, time, expansion.like)
+        with self._db.write() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO expansions VALUES (?,?,?,?,?,?,?,?,?)", (expansion.query, expander, *told)
+            )
+
+    def drop(self, query: str) -> None:
+        with self._db.write() as connection:
+            connection.execute("DELETE FROM expansions WHERE query = ?", (query,))
+
+    def alike(self, query: str) -> str | None:
+        """The earlier query whose expansion this one was given."""
+        row = self._db.one("SELECT alike FROM expansions WHERE query = ? AND alike IS NOT NULL", (query,))
+        return None if row is None else row[0]
+
+    def count(self, spent: Spent = NOTHING, saved: int = 0, false_hits: int = 0) -> None:
+        """Add to the bill."""
+        values = {**asdict(spent), "saved": saved, "false_hits": false_hits}
+        with self._db.write() as connection:
+            connection.executemany(
+                "INSERT INTO tally VALUES (?,?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
+                [(name, value) for name, value in values.items() if value],
+            )
+
+    def bill(self) -> Bill:
+        known = dict(self._db.all("SELECT name, value FROM tally"))
+        counts = {name: int(known.get(name, 0)) for name in ("calls", "prompt_tokens", "answer_tokens")}
+        spent = Spent(**counts, money=float(known.get("money", 0)), seconds=float(known.get("seconds", 0)))
+        return Bill(spent, int(known.get("saved", 0)), int(known.get("false_hits", 0)))
+
+    def forget(self, queries: Sequence[str]) -> None:
+        with self._db.write() as connection:
+            connection.executemany(
+                "DELETE FROM expansions WHERE query = ? OR alike = ?", [(query, query) for query in queries]
+            )
