@@ -23,6 +23,8 @@ FILE = "evokey.toml"
 FORMAT = 1
 STORES = {"dense": "flat", "sparse": "sparse"}
 EXPANDERS = ("query",)
+OWN_KEYS = frozenset({"encoder", "keys", "store"})
+"""What a [[retriever]] says of itself; the rest are options of its encoder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +235,11 @@ def _text(path: Path, name: str, value: Any) -> str:
 def _table(path: Path, table: Mapping[str, Any]) -> RetrieverSettings:
     if "encoder" not in table:
         raise InvalidSettings(f"{path} has a [[retriever]] without an encoder")
-    named = {name: _text(path, name, table[name]) for name in ("encoder", "keys", "store") if name in table}
-    options = {key: value for key, value in table.items() if key not in named}
-    return RetrieverSettings(**named, options=options)
+    encoder = table["encoder"]
+    name, inner = named(encoder) if isinstance(encoder, dict) else (_text(path, "encoder", encoder), {})
+    said = {key: _text(path, key, table[key]) for key in ("keys", "store") if key in table}
+    options = {key: value for key, value in table.items() if key not in OWN_KEYS}
+    return RetrieverSettings(name, **said, options={**inner, **options})
 
 
 def written(settings: Settings) -> str:
@@ -247,7 +251,10 @@ def written(settings: Settings) -> str:
             *(f"{key} = {_toml(value)}" for key, value in settings.policy_options.items()),
         ]
     for one in settings.retrievers:
-        said = {"encoder": one.encoder, "keys": one.keys, "store": one.store, **one.options}
+        # Options stand beside the encoder's name, or with it where their names would clash.
+        clash = not OWN_KEYS.isdisjoint(one.options)
+        encoder, beside = ({"name": one.encoder, **one.options}, {}) if clash else (one.encoder, one.options)
+        said = {"encoder": encoder, "keys": one.keys, "store": one.store, **beside}
         lines += ["", "[[retriever]]", *(f"{key} = {_toml(value)}" for key, value in said.items())]
     return "\n".join(lines) + "\n"
 
