@@ -5,6 +5,7 @@
 
 Embeddings are WordLlama's, so that a memory over it finds what it should; a reranker counts the words in common.
 `first` holds replies that come before any other, in order: refusals, delays, nonsense. `requests` holds what was asked.
+Another path is one more entry of `answers`; a stream is a Reply whose body is the bytes of its events.
 """
 
 from __future__ import annotations

@@ -210,6 +210,23 @@ def test_threads_that_want_the_same_text_wait_for_one_of_them(tmp_path: Path) ->
     assert sorted(inner.calls) == [[f"text {number}"] for number in range(6)]
 
 
+def test_what_another_thread_encoded_since_it_was_looked_for_is_not_encoded_again(tmp_path: Path) -> None:
+    inner = Slow()
+    cached = Cached.around(inner, file(tmp_path))
+    look, looked = cached._file.read, []
+
+    def slow_look(keys: Any) -> Any:
+        found = look(keys)
+        looked.append(keys)
+        if len(looked) == 1:
+            cached.documents(["a"])
+        return found
+
+    cached._file.read = slow_look  # type: ignore[method-assign]
+    cached.documents(["a"])
+    assert inner.calls == [["a"]]
+
+
 def test_a_thread_whose_encoder_failed_leaves_the_text_to_the_next(tmp_path: Path) -> None:
     with Wire(delay=0.05) as wire:
         wire.first = [Reply(400, delay=0.2)]
@@ -294,9 +311,7 @@ def test_a_file_that_is_removed_or_replaced_under_it_is_begun_anew(tmp_path: Pat
     assert (first.misses, second.misses) == (3, 0)
 
 
-def test_a_disk_that_takes_nothing_costs_only_the_keeping(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_takes_nothing_costs_only_the_keeping(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     cached = Cached.around(Slow(), file(tmp_path))
     cached.documents(["a"])
     cached._file._connection.execute("PRAGMA query_only = ON")

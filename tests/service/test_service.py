@@ -6,6 +6,7 @@ import logging
 import socket
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
 from typing import Any
 
@@ -292,7 +293,7 @@ def test_attempts_count_as_calls(service: Asker, wire: Wire, clock: Clock) -> No
     assert clock.time - 1000 == 60
 
 
-def test_threads_share_the_pace_and_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_the_pace_and_the_room() -> None:
     clock = Clock()
     with Wire(delay=0.03) as wire:
         asked = Service(
@@ -302,6 +303,14 @@ def test_threads_share_the_pace_and_the_room(monkeypatch: pytest.MonkeyPatch) ->
         assert done == [(number, "list") for number in range(12)]
         assert 2 <= wire.most_at_once <= 3
         assert len(clock.slept) >= 1
+
+
+def test_callers_with_threads_of_their_own_share_the_room_too() -> None:
+    with Wire(delay=0.05) as wire, ThreadPoolExecutor(12) as pool:
+        asked = Service(Provider("some", wire.url), parallel=3)
+        for call in [pool.submit(asked.post, "embeddings", ASKED) for _ in range(12)]:
+            assert call.result()["object"] == "list"
+        assert wire.most_at_once == 3
 
 
 def test_the_first_failure_ends_what_has_not_begun(service: Asker, wire: Wire) -> None:
