@@ -28,6 +28,8 @@ FORMAT = 1
 STORES = {"dense": "flat", "multi": "late", "sparse": "sparse"}
 PARTS = ("expander", "fusion", "reranker", "llm")
 KNOWN = {*PARTS, "format", "policy", "retriever", "at", "policy_options"}
+OWN_KEYS = frozenset({"encoder", "keys", "store", "keys_options"})
+"""What a [[retriever]] says of itself; the rest are options of its encoder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,12 +296,14 @@ def _text(path: Path, name: str, value: Any) -> str:
 def _table(path: Path, table: Mapping[str, Any]) -> RetrieverSettings:
     if "encoder" not in table:
         raise InvalidSettings(f"{path} has a [[retriever]] without an encoder")
-    named = {name: _text(path, name, table[name]) for name in ("encoder", "keys", "store") if name in table}
+    encoder = table["encoder"]
+    name, inner = named(encoder) if isinstance(encoder, dict) else (_text(path, "encoder", encoder), {})
+    said = {key: _text(path, key, table[key]) for key in ("keys", "store") if key in table}
     keys_options = table.get("keys_options", {})
     if not isinstance(keys_options, Mapping):
         raise InvalidSettings(f"{path}: keys_options must be a table, not {keys_options!r}")
-    options = {key: value for key, value in table.items() if key not in named and key != "keys_options"}
-    return RetrieverSettings(**named, options=options, keys_options=keys_options)
+    options = {key: value for key, value in table.items() if key not in OWN_KEYS}
+    return RetrieverSettings(name, **said, options={**inner, **options}, keys_options=keys_options)
 
 
 def written(settings: Settings) -> str:
@@ -313,9 +317,12 @@ def written(settings: Settings) -> str:
     if settings.policy_options:
         lines += ["", "[policy_options]", *_lines(settings.policy_options)]
     for one in settings.retrievers:
-        named = {"encoder": one.encoder, "keys": one.keys, "store": one.store}
+        # Options stand beside the encoder's name, or with it where their names would clash.
+        clash = not OWN_KEYS.isdisjoint(one.options)
+        encoder, beside = ({"name": one.encoder, **one.options}, {}) if clash else (one.encoder, one.options)
         more = {"keys_options": one.keys_options} if one.keys_options else {}
-        lines += ["", "[[retriever]]", *_lines({**named, **more, **one.options})]
+        table = {"encoder": encoder, "keys": one.keys, "store": one.store, **more, **beside}
+        lines += ["", "[[retriever]]", *_lines(table)]
     return "\n".join(lines) + "\n"
 
 

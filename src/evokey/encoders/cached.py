@@ -279,6 +279,7 @@ class File:
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute(SCHEMA)
+            connection.text_factory = bytes  # a damaged value may call itself a text, and is none
         except BaseException:
             connection.close()
             raise
@@ -317,7 +318,9 @@ def _sound(value: Any) -> bool:
 
 
 def _damaged(error: sqlite3.DatabaseError) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    """Whether the file is to blame. SQL that is refused is ours and right, so the file's own description is wrong."""
+    blame = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in blame
 
 
 def _place(path: Path) -> Place | None:

@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evokey.errors import InvalidSettings
 from evokey.protocols import Cost
 from evokey.service import Provider, Service
 from evokey.types import Spent, Vectors
 
+Numbers = NDArray[np.float64]
 BYTES_A_TOKEN = 2
 """Fewer than texts have (English about four), so that neither a text nor a request passes a limit of tokens."""
 
@@ -132,8 +134,7 @@ class Remote:
         self._check_dimension(vectors.shape[1])
         if not np.isfinite(vectors).all():
             raise self.service.failed("sent a vector with numbers that are not finite. Nothing of it was kept.")
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.asarray(vectors / np.where(norms > 0, norms, np.inf), np.float32)
+        return np.asarray(_unit(vectors), np.float32)
 
     def _check_dimension(self, dimension: int) -> None:
         with self._counting:
@@ -145,12 +146,20 @@ class Remote:
             )
 
 
-def _numbers(row: Any) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _numbers(row: Any) -> Numbers:
     if isinstance(row, str) and row:
         return np.frombuffer(base64.b64decode(row, validate=True), "<f4").astype(np.float64)
     if not isinstance(row, list) or not row or not all(type(number) in (float, int) for number in row):
         raise TypeError("no list of numbers")
     return np.array(row, np.float64)
+
+
+def _unit(vectors: Numbers) -> Numbers:
+    """By the largest number first, as the square of a number may be beyond all numbers; then by the norm."""
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    scaled = vectors / np.where(largest > 0, largest, 1)
+    norms = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.asarray(scaled / np.where(norms > 0, norms, 1), np.float64)
 
 
 def _cut(text: str, longest: int) -> str:
