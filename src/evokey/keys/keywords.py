@@ -1,4 +1,4 @@
-"""Title and keywords: the phrases that say most about a document, heaviest first, as one text.
+"""Title (or the beginning that stands for one) and keywords: the phrases that say most, heaviest first, as one text.
 
 A phrase is up to four words in a row with no stop word and no mark between them (as in RAKE). A single word, a short
 run as it stands, and whatever recurs are candidates; so text without stop words or punctuation, one endless run, gives
@@ -18,13 +18,16 @@ from dataclasses import dataclass
 import Stemmer
 
 from evokey.errors import InvalidSettings
-from evokey.keys.sentences import lead, spans
+from evokey.keys.sentences import spans
+from evokey.keys.title import name
 from evokey.keys.words import STOP_WORDS, idf
 from evokey.protocols import Corpus
 from evokey.types import Document
 
 READ = 500_000
 """Characters of a text that are read: by then it has said what it is about."""
+UNTITLED = 20
+"""Tokens of the first sentence that stand for a missing title."""
 LONGEST_PHRASE = 4
 LONGEST_WORD = 40
 LONGEST_RUN = 3
@@ -68,9 +71,9 @@ class Keywords:
         self._stemmer = Stemmer.Stemmer("english", 10_000)
 
     def texts(self, document: Document, corpus: Corpus) -> Sequence[str]:
-        title = document.title.strip()
+        title = name(document, UNTITLED)
         phrases = self._phrases(title, document.text[:READ], corpus)
-        text = ". ".join(filter(None, (title.rstrip(" ."), ", ".join(phrases)))) or title or lead(document.text, 40)
+        text = ". ".join(filter(None, (title.rstrip(" ."), ", ".join(phrases)))) or title
         return [text] if text else []
 
     def _phrases(self, title: str, text: str, corpus: Corpus) -> list[str]:
