@@ -3,6 +3,7 @@ from __future__ import annotations
 from test_key_builders import Counted
 
 from evokey.keys.keywords import Keywords
+from evokey.keys.sentences import size
 from evokey.types import Document
 
 STATINS = Document(
@@ -25,7 +26,8 @@ def phrases(text: str, title: str = "", count: int = 20) -> list[str]:
 def test_text_without_stop_words_gives_what_recurs() -> None:
     (found,) = Keywords().texts(STATINS, CORPUS)
     lead, keywords = found.split(". ")
-    assert lead == " ".join(STATINS.text.split()[:19])  # recurrence counts two
+    assert STATINS.text.startswith(lead + " ")
+    assert 20 < size(lead) <= 25
     assert keywords.split(", ")[:2] == ["breast cancer", "statin"]
     assert "num" not in keywords.split(", ")  # every document has it
 
@@ -82,13 +84,9 @@ def test_words_that_most_documents_hold_part_phrases_in_any_language() -> None:
     others = [Document(f"d{number}", f"der hund und das haus nummer{number}") for number in range(30)]
     document = Document("1", "das rote fahrrad und der blaue wagen", "Verkehr")
     (found,) = Keywords().texts(document, Counted([document, *others]))
-    assert set(found.split(". ")[1].split(", ")) == {"rote", "fahrrad", "blaue", "wagen"} or {
-        "rote fahrrad",
-        "blaue wagen",
-    } <= set(found.split(". ")[1].split(", "))
+    assert found == "Verkehr. rote fahrrad, blaue wagen"
 
 
 def test_a_dialogue_turn_is_known_by_what_it_is_about() -> None:
     found = phrases("Ann: Hey Bob! I just went to the pottery studio, and it was so great, wow.", "8 May 2023")
-    assert "pottery studio" in found or {"pottery", "studio"} <= set(found)
-    assert not {"hey", "just", "great", "wow"} & {phrase.lower() for phrase in found}
+    assert found == ["Ann", "Bob", "pottery studio"]
