@@ -4,7 +4,7 @@
 2. the section of the text under a heading "Abstract",
 3. the lead, if the text begins as prose: most of its beginning is whole sentences, as in news and scientific texts,
 4. else, as for lists, tables and dialogue, a summary: the sentences nearest to the text's TF-IDF centroid, taken
-   greedily, none that repeats one already taken, in the order of the text.
+   greedily, none with hardly a word, none that repeats one already taken, in the order of the text.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ LONGEST = 512
 """Tokens of an abstract that somebody wrote: a heading taken for one by mistake must not bring the whole text."""
 MOST = 2_000
 """Sentences of which a summary is made."""
+WHOLE = 5
+"""Tokens from which on a sentence may be a whole one."""
+TELLING = 3
+"""Words, other than stop words, of a sentence that tells something."""
 SAME = 0.6
 """Two sentences of this cosine say the same."""
 
@@ -87,7 +91,7 @@ def _prose(text: str, tokens: int) -> bool:
         sentence = text[start : min(end, start + 40 * tokens)]
         length = size(sentence)
         seen += length
-        whole += length if length >= 8 and not _LISTED.match(sentence) else 0
+        whole += length if length >= WHOLE and not _LISTED.match(sentence) else 0
         if seen >= 2 * tokens:
             break
     return seen <= tokens or whole >= 0.6 * seen
@@ -104,7 +108,11 @@ def _summary(text: str, tokens: int, corpus: Corpus) -> str:
     room = tokens
     for number in sorted(range(len(found)), key=lambda number: (-near[number], number)):
         length = size(found[number])
-        if length <= room and all(_cosine(bags[number], bags[other]) < SAME for other in taken):
+        if (
+            len(bags[number]) >= TELLING
+            and length <= room
+            and all(_cosine(bags[number], bags[other]) < SAME for other in taken)
+        ):
             taken.append(number)
             room -= length
     return " ".join(" ".join(found[number].split()) for number in sorted(taken)) or lead(text, tokens)

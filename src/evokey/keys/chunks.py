@@ -20,7 +20,7 @@ from evokey.protocols import Corpus
 from evokey.types import Document
 
 MOST = 2_000
-"""Chunks of a document above which its headings begin none: they would be one line each."""
+"""Headings of a document above which they begin no chunks of their own: those would be a line each."""
 
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+")
 _UNDERLINE = re.compile(r" {0,3}(?:={3,}|-{3,})[ \t\r]*$")
@@ -84,16 +84,15 @@ class Chunks:
         if not document.text.strip() or size(whole[0]) <= self.tokens:
             return whole
         blocks = list(_blocks(document.text))
-        title = " ".join(document.title.split())
-        found = list(self._chunks(title, document.text, blocks, apart=True))
-        if len(found) > MOST:
-            found = list(self._chunks(title, document.text, blocks, apart=False))
-        return [chunk.text(document.text) for chunk in found]
+        apart = sum(block.kind == "heading" for block in blocks) <= MOST
+        chunks = self._chunks(" ".join(document.title.split()), document.text, blocks, apart)
+        return [chunk.text(document.text) for chunk in chunks]
 
-    def _chunks(self, title: str, text: str, blocks: Sequence[_Block], *, apart: bool) -> Iterator[_Chunk]:
+    def _chunks(self, title: str, text: str, blocks: Sequence[_Block], apart: bool) -> Iterator[_Chunk]:
         path: list[_Block] = []
         prefix = self._prefix(title, path)
         chunk = _Chunk(prefix)
+        room = self.tokens - chunk.size
         for block in blocks:
             if block.kind == "heading":
                 path = [one for one in path if one.level < block.level]
@@ -102,11 +101,12 @@ class Chunks:
                     chunk = _Chunk(self._prefix(title, path))
                 path.append(block)
                 prefix = self._prefix(title, path)
-            for piece in self._pieces(text, block, self.tokens - size(prefix)):
+                room = self.tokens - size(prefix)
+            for piece in self._pieces(text, block, room):
                 if chunk.pieces and chunk.size + piece.size > self.tokens:
                     if chunk.new or not all(one.heading in prefix for one in chunk.pieces):
                         yield chunk
-                    chunk = _Chunk(prefix, self._carried(chunk, self.tokens - size(prefix) - piece.size))
+                    chunk = _Chunk(prefix, self._carried(chunk, room - piece.size))
                 chunk.add(piece)
         if chunk.pieces:
             yield chunk
@@ -135,8 +135,9 @@ class Chunks:
         most = tokens if block.kind != "heading" else self.tokens - self.tokens // 3
         for start, end in _parts(text, block, most):
             part = text[start:end]
-            if size(part) <= most:
-                yield _Piece(start, end, size(part), block.title)
+            length = size(part)
+            if length <= most:
+                yield _Piece(start, end, length, block.title)
                 continue
             for a, b in cut(part, most):
                 yield _Piece(start + a, start + b, size(part[a:b]), block.title)

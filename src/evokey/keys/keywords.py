@@ -1,9 +1,10 @@
-"""Title and keywords: the phrases that say most about a document, heaviest first, as one text.
+"""Title (or the beginning that stands for one) and keywords: the phrases that say most, heaviest first, as one text.
 
 A phrase is up to four words in a row with no stop word and no mark between them (as in RAKE). A single word, a short
 run as it stands, and whatever recurs are candidates; so text without stop words or punctuation, one endless run, gives
 the pairs and triples that recur. A word weighs its TF-IDF, more if it is in the title or comes early; a phrase weighs
-its words' mean, a little more for every further word. A phrase must be news: half of its stems not yet said.
+its words' mean and a little more, or, if it recurs, more than its heaviest word. A phrase must be news: more than half
+of its stems are not yet said.
 Words that most documents hold separate phrases as stop words do, in any language.
 """
 
@@ -18,13 +19,16 @@ from dataclasses import dataclass
 import Stemmer
 
 from evokey.errors import InvalidSettings
-from evokey.keys.sentences import lead, spans
+from evokey.keys.sentences import spans
+from evokey.keys.title import name
 from evokey.keys.words import STOP_WORDS, idf
 from evokey.protocols import Corpus
 from evokey.types import Document
 
 READ = 500_000
 """Characters of a text that are read: by then it has said what it is about."""
+UNTITLED = 25
+"""Tokens of the first sentence that stand for a missing title."""
 LONGEST_PHRASE = 4
 LONGEST_WORD = 40
 LONGEST_RUN = 3
@@ -33,7 +37,7 @@ COMMON = 0.5
 """A word that this share of the documents holds says nothing of one of them."""
 FEW = 20
 """Documents below which nothing is known about how common a word is."""
-IN_TITLE, EARLY, RECURS = 1.5, 0.5, 0.25
+IN_TITLE, EARLY, RECURS, TOGETHER = 1.5, 0.5, 0.25, 1.2
 
 # Vowel signs and accents that stand as characters of their own are parts of words.
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u0e00-\u0e7f\u200c\u200d"
@@ -68,9 +72,9 @@ class Keywords:
         self._stemmer = Stemmer.Stemmer("english", 10_000)
 
     def texts(self, document: Document, corpus: Corpus) -> Sequence[str]:
-        title = document.title.strip()
+        title = name(document, UNTITLED)
         phrases = self._phrases(title, document.text[:READ], corpus)
-        text = ". ".join(filter(None, (title.rstrip(" ."), ", ".join(phrases)))) or title or lead(document.text, 40)
+        text = ". ".join(filter(None, (title.rstrip(" ."), ", ".join(phrases)))) or title
         return [text] if text else []
 
     def _phrases(self, title: str, text: str, corpus: Corpus) -> list[str]:
@@ -184,7 +188,7 @@ def _weight(weights: Sequence[float], recurs: bool) -> float:
     """What recurs is a term, and weighs more than its heaviest word; what does not is only as good as its words."""
     if recurs:
         return max(weights) + RECURS * (sum(weights) - max(weights))
-    return sum(weights) / len(weights)
+    return sum(weights) / len(weights) * (TOGETHER if len(weights) > 1 else 1)
 
 
 def _spelled(phrase: Phrase) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 Span = tuple[int, int]
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_PIECE = re.compile(rf"[{_CJK}]|[^\W_]{{1,8}}|[^\w\s]{{1,4}}|_{{1,4}}")
+_PIECE = re.compile(rf"[{_CJK}]|[^\W_]{{1,6}}|[^\w\s]{{1,4}}|_{{1,4}}")
 _END = re.compile(r"""(?<![.!?…؟۔।॥።])[.!?…؟۔।॥።]++["'”’»)\]*_]{0,4}+(?=\s)|[。！？｡]+[」』”’）】]*|\n""")
 _LINE_MARK = re.compile(
     r"[ \t\r]*(?:$|\n|[-*+•·–][ \t]|\#{1,6}[ \t]|[>|]|`{3}|~{3}|\(?\w{1,3}[.)][ \t]|[^\W\d_][\w.' -]{0,30}:\s)"
@@ -25,21 +25,19 @@ _LAST_WORD = re.compile(r"(?:(\S+)\s+)?[(\[\"'“‘]*(\S+)$")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 _BEFORE_MORE = frozenset(
     (
-        "dr mr mrs ms prof st sen rep gov gen col lt capt rev hon fig figs eq eqs ref refs sec ch vol vols pp ed eds no "
-        "nos nr art vs cf approx ca viz resp e.g eg i.e ie z.b d.h u.a bzw ggf vgl usw"
+        "dr mr mrs ms prof st sen rep gov gen col lt capt rev hon fig figs eq eqs ref refs sec ch vol vols pp ed eds "
+        "no nos nr art vs cf approx ca viz resp e.g eg i.e ie z.b d.h u.a bzw ggf vgl usw"
     ).split()
 )
 """Abbreviations that something always follows."""
-_MAYBE_LAST = frozenset(
-    "etc al inc ltd co corp jr sr ph.d dept univ est max min avg jan feb aug sept oct nov dec".split()
-)
+_MAYBE_LAST = frozenset("etc al inc ltd co corp jr sr ph.d dept univ max min avg jan feb aug sept oct nov dec".split())
 """Abbreviations that may also stand last: a capital after them begins a sentence."""
 
 
 def size(text: str) -> int:
-    """About how many tokens a subword tokenizer makes of the text: every eight characters of a word, every CJK
-    character and every four marks in a row count one."""
-    return sum(1 for _ in _PIECE.finditer(text))
+    """About how many tokens a subword tokenizer makes of the text: every six characters of a word, every CJK
+    character and every four marks in a row count one. Within a tenth of a Llama tokenizer's count on English texts."""
+    return len(_PIECE.findall(text))
 
 
 def cut(text: str, tokens: int) -> list[Span]:

@@ -20,11 +20,15 @@ class Title:
         self.tokens = tokens
 
     def texts(self, document: Document, corpus: Corpus) -> Sequence[str]:
-        text = document.title.strip() or self._heading(document.text)
+        text = name(document, self.tokens)
         return [text] if text else []
 
-    def _heading(self, text: str) -> str:
-        for start, end in spans(text):
-            sentence = " ".join(text[start : min(end, start + 40 * self.tokens)].split())
-            return first(sentence.lstrip("# ") or sentence, self.tokens)
-        return ""
+
+def name(document: Document, tokens: int) -> str:
+    """The title, or so much of the first sentence as stands for one."""
+    if document.title.strip():
+        return document.title.strip()
+    for start, end in spans(document.text):
+        sentence = " ".join(document.text[start : min(end, start + 40 * tokens)].split())
+        return first(sentence.lstrip("# ") or sentence, tokens)
+    return ""
