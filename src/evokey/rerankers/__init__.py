@@ -1,0 +1,1 @@
+"""Query and documents, looked at together, after the search."""
