@@ -93,7 +93,8 @@ def _make(source: SentenceTransformers, folder: Path, precision: str) -> None:
     if worst < LEAST[precision]:
         raise InvalidSettings(
             f"{source.model} cannot be exported in {precision}: a vector agrees with torch's by a cosine of "
-            f"{worst:.4f} alone, {LEAST[precision]} is asked for. {'Try --precision fp32.' if precision == 'int8' else ''}"
+            f"{worst:.4f} alone, and {LEAST[precision]} is asked for"
+            f"{'; try --precision fp32' if precision == 'int8' else ''}"
         )
 
 
@@ -127,7 +128,7 @@ def _inputs(model: Any) -> tuple[str, ...]:
 def _trace(transformer: Any, inputs: tuple[str, ...], path: Path) -> None:
     import torch
 
-    class Hidden(torch.nn.Module):
+    class Hidden(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.transformer = transformer
