@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import evokey
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
+DATA = Path(os.environ.get("EVOKEY_DATA") or Path(__file__).parents[2] / "shared" / "data")
 Opener = Callable[..., evokey.Memory]
 
 COMMANDS = {
