@@ -62,7 +62,7 @@ def estimated_prompt(messages: Sequence[Message]) -> int:
 
 
 def answered(text: str, model: str, spent: Spent, *, finished: bool) -> Completion:
-    """The answer, or an error where it says nothing. Halves of characters, which no file takes, become question marks."""
+    """The answer, or an error where it says nothing. Halves of characters, which no file takes, become "?"."""
     text = _whole(text)
     if not text.strip():
         why = f"its {spent.answer_tokens} tokens were spent before it; raise max_tokens" if not finished else "it ended"
