@@ -37,8 +37,10 @@ LONGEST_MESSAGE = 200
 LARGEST_ANSWER = 1 << 28
 MASKED = re.compile(r"\S*\*{3,}\S*")
 """A key as some services show it, half hidden."""
-DONE = "[DONE]"
+LAST_EVENT = "[DONE]"
 Taken = TypeVar("Taken")
+Piece = TypeVar("Piece")
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,8 @@ class Service:
         _check_limits(provider.name, timeout, retries, requests_per_minute, parallel)
         self.provider, self.parallel = provider, parallel
         self.base_url = _checked_url(provider.name, base_url or provider.home)
-        at_home = httpx.URL(self.base_url).host == httpx.URL(provider.home).host
-        self._key_env = key_env or (provider.key_env if at_home else None)
+        self.at_home = httpx.URL(self.base_url).host == httpx.URL(provider.home).host
+        self._key_env = key_env or (provider.key_env if self.at_home else None)
         self._timeout, self._retries, self._patience = timeout, retries, patience
         self._failure, self._now, self._sleep, self._chance = failure, now, sleep, chance
         self._pace = Pace(requests_per_minute, now, sleep)
@@ -89,6 +91,11 @@ class Service:
 
     def __repr__(self) -> str:
         return f"Service({self.provider.name} at {self.base_url})"
+
+    @property
+    def place(self) -> str:
+        """Where answers come from, for the identity of what is made of them: the provider's own API, or a host."""
+        return "api" if self.at_home else httpx.URL(self.base_url).netloc.decode()
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The JSON object that the service answers."""
@@ -102,16 +109,16 @@ class Service:
         with self._sent(path, body, self._whole) as content:
             return self._parsed(content)
 
-    def post_all(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Several at once, as many as may run in parallel; answers in order. The first failure ends them all."""
-        if len(bodies) < 2 or self.parallel == 1:
-            return [self.post(path, body) for body in bodies]
-        with ThreadPoolExecutor(min(self.parallel, len(bodies))) as pool:
-            asked = [pool.submit(self.post, path, body) for body in bodies]
+    def together(self, work: Callable[[Piece], Done], pieces: Sequence[Piece]) -> list[Done]:
+        """Several calls at once, as many as may run in parallel; results in order. The first failure ends them all."""
+        if len(pieces) < 2 or self.parallel == 1:
+            return [work(piece) for piece in pieces]
+        with ThreadPoolExecutor(min(self.parallel, len(pieces))) as pool:
+            begun = [pool.submit(work, piece) for piece in pieces]
             try:
-                return [one.result() for one in asked]
+                return [one.result() for one in begun]
             finally:
-                for one in asked:
+                for one in begun:
                     one.cancel()
 
     def stream(self, path: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -119,7 +126,7 @@ class Service:
         with self._sent(path, {**body, "stream": True}, httpx.Response.iter_bytes) as pieces:
             try:
                 for data in _events(_lines(pieces)):
-                    if data == DONE:
+                    if data == LAST_EVENT:
                         return
                     yield self._event(data)
             except (httpx.TransportError, httpx.DecodingError) as error:
@@ -128,6 +135,19 @@ class Service:
     def failed(self, what: str) -> ServiceFailed:
         """An error of this service, to be raised: what it did, and what to do."""
         return self._failure(f"{self.provider.name} ({self.base_url}) {self._scrubbed(what)}")
+
+    def in_order(self, entries: Any, count: int) -> list[dict[str, Any]]:
+        """The entries of an answer in the order of what was sent, by the index that each must carry, once."""
+        if not (isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)):
+            raise self.failed("sent an answer without a list of entries. Check base_url and format.")
+        if len(entries) != count:
+            raise self.failed(f"answered with {len(entries)} entries for {count} texts. Nothing of it was kept.")
+        placed = {entry["index"]: entry for entry in entries if type(entry.get("index")) is int}
+        if placed.keys() != set(range(count)):
+            raise self.failed(
+                f"numbered the entries of its answer wrongly: each of 0 to {count - 1} belongs there once"
+            )
+        return [placed[number] for number in range(count)]
 
     def close(self) -> None:
         with self._making:
