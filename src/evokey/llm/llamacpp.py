@@ -48,7 +48,8 @@ class LlamaCpp:
         seed: int = 0,
         timeout: float = 300.0,
     ) -> None:
-        """Threads: as many as there are cores. Above temperature 0 each call draws its own seed from the first."""
+        """threads: half of the cores if not said; more than are free make it many times slower.
+        seed: above temperature 0, each call draws its own from it."""
         if context < 16 or timeout <= 0 or (threads is not None and threads < 1):
             raise InvalidSettings(
                 f"llamacpp needs context ≥ 16, timeout > 0 and threads ≥ 1, not {context=}, {timeout=}, {threads=}"
@@ -58,7 +59,7 @@ class LlamaCpp:
             raise InvalidSettings(f"llamacpp: there is no file {self.path}; model is the path of a GGUF file")
         self.identity = f"llamacpp/{self.path.name.removesuffix('.gguf')}"
         self._context, self._timeout = context, timeout
-        self._threads = threads or os.cpu_count() or 1
+        self._threads = threads or max(1, (os.cpu_count() or 1) // 2)
         self._seeds = random.Random(seed)
         self._busy = Lock()
         self._server: Any = None

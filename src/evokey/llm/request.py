@@ -32,11 +32,17 @@ def turns(messages: Sequence[Message], max_tokens: int, temperature: float) -> l
             raise InvalidInput(f"a message has one of the roles {', '.join(ROLES)}, not {message.role!r}")
         if not message.text.strip():
             raise InvalidInput(f"a {message.role} message says nothing; leave it out")
+        if _whole(message.text) != message.text:
+            raise InvalidInput(f"a {message.role} message is not valid Unicode: {message.text[:60]!r}")
     if max_tokens < 1:
         raise InvalidInput(f"max_tokens is at least 1, not {max_tokens}")
     if not (math.isfinite(temperature) and temperature >= 0):
         raise InvalidInput(f"temperature is 0 or above, not {temperature}")
     return [{"role": message.role, "content": message.text} for message in messages]
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def name_of(identity: str, messages: Sequence[Message], max_tokens: int, temperature: float) -> str:
@@ -56,7 +62,8 @@ def estimated_prompt(messages: Sequence[Message]) -> int:
 
 
 def answered(text: str, model: str, spent: Spent, *, finished: bool) -> Completion:
-    """The answer, or an error where it says nothing."""
+    """The answer, or an error where it says nothing. Halves of characters, which no file takes, become "?"."""
+    text = _whole(text)
     if not text.strip():
         why = f"its {spent.answer_tokens} tokens were spent before it; raise max_tokens" if not finished else "it ended"
         raise LLMFailed(f"{model} answered nothing ({why})")
