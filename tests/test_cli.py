@@ -492,6 +492,7 @@ def test_stats_count_what_the_memory_holds(tmp_path: Path, at: Path) -> None:
     assert stats == {
         "documents": 6, "empty_documents": 1, "lessons": 2, "set_aside": 1, "pending": 1, "epoch": 1,
         "documents_touched": 1, "retrievers": ["bm25"], "policy": "guarded",
+        "calls": 0, "calls_saved": 0, "false_hits": 0, "tokens": 0, "money": 0.0,
     }  # fmt: skip
     shown = dict(line.strip().split("  ", 1) for line in run("stats", "--at", at).stdout.splitlines())
     assert (shown["documents"], shown["retrievers"], shown["documents touched"]) == ("6", "bm25", "1")
@@ -626,7 +627,7 @@ def test_pins_are_set_listed_and_taken_out(at: Path) -> None:
 
 
 def test_the_doctor_finds_a_flipped_bit_and_rebuilds(at: Path) -> None:
-    assert value(run("doctor", "--at", at, "--json")) == {"sound": True, "rebuilt": None, "findings": []}
+    assert value(run("doctor", "--at", at, "--json")) == {"sound": True, "rebuilt": None, "learned": None, "findings": []}
     array = next((at / "keys").rglob("owners.npy"))
     damaged = bytearray(array.read_bytes())
     damaged[-1] ^= 1

@@ -51,7 +51,7 @@ class Expanding:
             self._novelty.add(expansion.query)
 
     def judged(self, query: str, right: Sequence[str]) -> None:
-        """What was verified tells whether an intent was really known: if not, the query gets an expansion of its own."""
+        """What was verified tells whether an intent was really known: if not, the query gets its own expansion."""
         like = self._kept.alike(query)
         if like is None or not right:
             return
