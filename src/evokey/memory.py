@@ -145,10 +145,11 @@ class Memory:
         among = None if where is None else self._documents.where(checks.filter(where))
         overlays = self._index.overlays(self._epoch(epoch))
         best = self._index.ranked(text, size, overlays, among, asked)
-        found = self._documents.fetch(best.numbers.tolist())
+        numbers = best.numbers.tolist()
+        found = self._documents.fetch(numbers)
         return [
             Hit(found[number].id, score, found[number])
-            for number, score in zip(best.numbers.tolist(), best.scores.tolist(), strict=True)
+            for number, score in zip(numbers, best.scores.tolist(), strict=True)
             if number in found  # another thread may just have deleted it
         ]
 

@@ -17,7 +17,6 @@ from evokey.types import Document, Numbers, Vectors
 MANY = (list, tuple, set, frozenset)
 COMPARED = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
-TEXTS = "number, id, title, text, metadata"
 BATCH = 500
 """Values in one SQL statement: below every SQLite's limit."""
 
@@ -86,7 +85,15 @@ class Documents:
         return {id: found[id] for id in wanted}
 
     def fetch(self, numbers: Iterable[int]) -> dict[int, Document]:
-        return {row["number"]: _document(row) for row in self._rows("number", list(numbers), TEXTS)}
+        wanted = list(numbers)
+        found = {}
+        for start in range(0, len(wanted), BATCH):
+            batch = wanted[start : start + BATCH]
+            marks = ",".join("?" * len(batch))
+            sql = f"SELECT number, id, title, text, metadata FROM documents WHERE number IN ({marks})"
+            for number, id, title, text, metadata in self._db.all(sql, batch):
+                found[number] = Document(id, text, title, _described(metadata))
+        return found
 
     def entries(self, numbers: Sequence[int]) -> Iterator[Entry]:
         for row in self._rows("number", numbers):
@@ -193,8 +200,11 @@ def _facts(document: Document) -> Iterator[tuple[str, Any]]:
 
 
 def _document(row: Mapping[str, Any]) -> Document:
-    metadata = row["metadata"]
-    return Document(row["id"], row["text"], row["title"], json.loads(metadata) if metadata != "{}" else {})
+    return Document(row["id"], row["text"], row["title"], _described(row["metadata"]))
+
+
+def _described(metadata: str) -> dict[str, Any]:
+    return json.loads(metadata) if metadata != "{}" else {}
 
 
 def _same_vector(old: bytes | None, new: Vectors | None) -> bool:

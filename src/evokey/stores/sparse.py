@@ -7,6 +7,7 @@ same order whatever the history of the index.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,13 +21,16 @@ from scipy import sparse
 from evokey.protocols import Bag, SparseEncoder
 from evokey.stores.embedded import NO_NUMBERS, Block, EmbeddedStore, Rows, Scan
 from evokey.stores.segments import Arrays
-from evokey.types import Numbers, Scores
+from evokey.types import Numbers, Ranking, Scores
 
 UNKNOWING, KNOWING = 0.25, 0.75
 """Shares of a question's words at which a sparse ranking is not trusted at all, and trusted fully."""
 
 KEPT = 32
 """Postings kept worked out, as a multiple of the rows: 16 bytes each. Beyond that they are made again."""
+LEAST = 16
+"""What a term is counted for beside its rows, so that terms without any do not pile up."""
+STRIDE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,27 +159,26 @@ class SparseStore(EmbeddedStore[SparseBlock]):
         """Weigh a query's terms; `learned` gives the frequency of words that only teaching has brought."""
         collection, encoder = self.collection, self._encoder
         terms = tuple(sorted(bag))
-        frequencies = [len(collection.postings.of(term).rows) or learned.get(term, 0) for term in terms]
-        idf = np.array([encoder.idf(collection.documents, df) if df else 0.0 for df in frequencies])
-        unheard = encoder.idf(collection.documents, 0)
+        idf = [collection.idf(collection.frequency(term) or learned.get(term, 0)) for term in terms]
         counts = np.array([bag[term] for term in terms], np.float64)
         weights = counts * idf
-        pivots = encoder.pivots(np.array([counts.sum()]), collection.average)
-        as_key = counts if pivots is None else counts / (counts + pivots)
-        mass = float((counts * np.where(idf > 0, idf, unheard)).sum())
-        known = float(weights.sum()) / mass if mass else 0.0
+        pivot = collection.pivot(float(np.add.reduce(counts)))
+        as_key = counts if pivot is None else counts / (counts + pivot)
+        heard = weights if 0.0 not in idf else counts * [each or collection.unheard for each in idf]
+        mass = float(np.add.reduce(heard))
+        known = float(np.add.reduce(weights)) / mass if mass else 0.0
         return SparseQuestion(
             terms,
             tuple(weights.tolist()),
             encoder,
             collection.average,
-            float((weights * as_key).sum()),
+            float(np.add.reduce(weights * as_key)),
             trust=min(1.0, max(0.0, (known - UNKNOWING) / (KNOWING - UNKNOWING))),
         )
 
     def scan(self, question: SparseQuestion) -> Scan:
         collection = self.collection
-        return Scan(collection.rows, collection.postings.at(question.average).scores(question), self.block.floor)
+        return SparseScan(collection, question)
 
 
 class Collection:
@@ -190,6 +193,77 @@ class Collection:
         self.documents = len(rows)
         self.average = length / max(self.documents, 1)
         self.postings = Postings(blocks, encoder, self.average, rows.dead_rows)
+        self.unheard = encoder.idf(self.documents, 0)
+        self._encoder = encoder
+        self._idf: dict[int, float] = {0: 0.0}
+        self._pivots: dict[float, float | None] = {}
+        self._present = (NO_NUMBERS, NO_NUMBERS, NO_NUMBERS)
+
+    def frequency(self, term: str) -> int:
+        """How many documents hold a term."""
+        return len(self.postings.of(term).rows)
+
+    def idf(self, frequency: int) -> float:
+        """What a term weighs that so many documents hold; 0 for none."""
+        found = self._idf.get(frequency)
+        if found is None:
+            found = self._idf[frequency] = self._encoder.idf(self.documents, frequency)
+        return found
+
+    def pivot(self, length: float) -> float | None:
+        """Of a text of this length."""
+        if length not in self._pivots:
+            pivots = self._encoder.pivots(np.array([length]), self.average)
+            self._pivots[length] = None if pivots is None else float(pivots[0])
+        return self._pivots[length]
+
+    def present(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
+        """Which of some documents have a row, and the rows. What is asked again and again is found once."""
+        asked, at, rows = self._present
+        if asked is not numbers:
+            found = self.rows.rows(numbers)
+            at = np.flatnonzero(found >= 0)
+            rows = found[at]
+            self._present = numbers, at, rows
+        return at, rows
+
+
+class SparseScan(Scan):
+    """Only rows that reach what k rows of one term do can be among the k best."""
+
+    def __init__(self, collection: Collection, question: SparseQuestion) -> None:
+        postings = collection.postings.at(question.average)
+        self._collection, self._held = collection, postings.held(question)
+        super().__init__(collection.rows, postings.summed(self._held), SparseBlock.floor)
+
+    def of(self, numbers: Numbers) -> Scores:
+        at, rows = self._collection.present(numbers)
+        scores = np.full(len(numbers), -np.inf)
+        scores[at] = self._scores[rows]
+        return scores
+
+    def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
+        if among is not None:
+            return super().top(k, skip, among)
+        _, skipped = self._collection.present(skip)
+        kept = self._scores[skipped]
+        self._scores[skipped] = -np.inf
+        best = self._best(np.flatnonzero(self._scores >= self._reached(k)), k)
+        self._scores[skipped] = kept
+        return best
+
+    def _reached(self, k: int) -> float:
+        """A score above the floor that k rows reach, if there are so many: by those of the weightiest term."""
+        above = float(np.nextafter(self.floor, np.inf))
+        wide = [(posting.top * weight, posting.rows) for posting, weight in self._held if len(posting.rows) >= k]
+        if not wide:
+            return above
+        scores = self._scores[max(wide, key=_bound)[1]]
+        width = len(scores) // STRIDE
+        if width > 4 * k:
+            scores = scores[: STRIDE * width].reshape(STRIDE, width).max(axis=0)
+        scores.partition(len(scores) - k)
+        return max(above, float(scores[len(scores) - k]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +272,11 @@ class Posting:
 
     rows: Numbers
     weights: Scores
+    top: float
+    """The greatest of the weights."""
 
 
-NOWHERE = Posting(NO_NUMBERS, np.zeros(0))
+NOWHERE = Posting(NO_NUMBERS, np.zeros(0), 0.0)
 
 
 class Postings:
@@ -216,19 +292,28 @@ class Postings:
         self._alive[dead] = False
         self._kept: dict[str, Posting] = {}
         self._room = KEPT * self._starts[-1]
+        self._keeping = threading.Lock()
 
     def at(self, average: float) -> Postings:
         """The postings by an average length: these, or new ones for a question that was weighed at another time."""
         return self if average == self._average else Postings(self._blocks, self._encoder, average, self._dead)
 
     def of(self, term: str) -> Posting:
-        return self._kept.get(term) or self._made(term)
+        found = self._kept.get(term)
+        return self._made(term) if found is None else found
 
     def scores(self, question: SparseQuestion) -> Scores:
         """Of all rows, summed term by term in the question's order."""
+        return self.summed(self.held(question))
+
+    def held(self, question: SparseQuestion) -> list[tuple[Posting, float]]:
+        """The postings of those of the question's terms that some row holds, and what they weigh in it."""
+        found = ((self.of(term), weight) for term, weight in zip(question.terms, question.weights, strict=True))
+        return [(posting, weight) for posting, weight in found if posting is not NOWHERE]
+
+    def summed(self, held: Sequence[tuple[Posting, float]]) -> Scores:
         scores = np.zeros(self._starts[-1])
-        for term, weight in zip(question.terms, question.weights, strict=True):
-            posting = self.of(term)
+        for posting, weight in held:
             np.add.at(scores, posting.rows, weight * posting.weights)  # a row is there once, so the sum is in order
         return scores
 
@@ -239,20 +324,26 @@ class Postings:
             if term in block.place
         ]
         if not parts:
-            return NOWHERE
+            return self._keep(term, NOWHERE)
         rows, weights = (np.concatenate(both) for both in zip(*parts, strict=True))
         if len(self._dead):
             alive = self._alive[rows]
             rows, weights = rows[alive], weights[alive]
-        return self._keep(term, Posting(rows, weights))
+        return self._keep(term, Posting(rows, weights, float(np.abs(weights).max(initial=0.0))))
 
     def _keep(self, term: str, posting: Posting) -> Posting:
-        self._room -= len(posting.rows)
-        if self._room < 0:
-            self._kept.clear()
-            self._room = KEPT * self._starts[-1]
-        self._kept[term] = posting
+        """The oldest make room: all at once would have them all made again."""
+        with self._keeping:
+            if term not in self._kept:
+                self._kept[term] = posting
+                self._room -= len(posting.rows) + LEAST
+            while self._room < 0 and len(self._kept) > 1:
+                self._room += len(self._kept.pop(next(iter(self._kept))).rows) + LEAST
         return posting
+
+
+def _bound(term: tuple[float, Numbers]) -> float:
+    return term[0]
 
 
 def _posting(block: SparseBlock, term: str, start: int, pivots: Scores | None) -> tuple[Numbers, Scores]:
