@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -164,9 +164,11 @@ class SparseStore(EmbeddedStore[SparseBlock]):
         weights = counts * idf
         pivot = collection.pivot(float(np.add.reduce(counts)))
         as_key = counts if pivot is None else counts / (counts + pivot)
-        heard = weights if 0.0 not in idf else counts * [each or collection.unheard for each in idf]
-        mass = float(np.add.reduce(heard))
-        known = float(np.add.reduce(weights)) / mass if mass else 0.0
+        total = float(np.add.reduce(weights))
+        mass = total
+        if idf and min(idf) <= 0:
+            mass = float(np.add.reduce(counts * [each if each > 0 else collection.unheard for each in idf]))
+        known = total / mass if mass else 0.0
         return SparseQuestion(
             terms,
             tuple(weights.tolist()),
@@ -177,8 +179,7 @@ class SparseStore(EmbeddedStore[SparseBlock]):
         )
 
     def scan(self, question: SparseQuestion) -> Scan:
-        collection = self.collection
-        return SparseScan(collection, question)
+        return SparseScan(self.collection, question)
 
 
 class Collection:
@@ -196,7 +197,7 @@ class Collection:
         self.unheard = encoder.idf(self.documents, 0)
         self._encoder = encoder
         self._idf: dict[int, float] = {0: 0.0}
-        self._pivots: dict[float, float | None] = {}
+        self.pivot = lru_cache(maxsize=256)(self._pivot)
         self._present = (NO_NUMBERS, NO_NUMBERS, NO_NUMBERS)
 
     def frequency(self, term: str) -> int:
@@ -210,12 +211,10 @@ class Collection:
             found = self._idf[frequency] = self._encoder.idf(self.documents, frequency)
         return found
 
-    def pivot(self, length: float) -> float | None:
+    def _pivot(self, length: float) -> float | None:
         """Of a text of this length."""
-        if length not in self._pivots:
-            pivots = self._encoder.pivots(np.array([length]), self.average)
-            self._pivots[length] = None if pivots is None else float(pivots[0])
-        return self._pivots[length]
+        pivots = self._encoder.pivots(np.array([length]), self.average)
+        return None if pivots is None else float(pivots[0])
 
     def present(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
         """Which of some documents have a row, and the rows. What is asked again and again is found once."""
@@ -248,22 +247,26 @@ class SparseScan(Scan):
         _, skipped = self._collection.present(skip)
         kept = self._scores[skipped]
         self._scores[skipped] = -np.inf
-        best = self._best(np.flatnonzero(self._scores >= self._reached(k)), k)
+        found = (self._scores >= self._reached(k)).nonzero()[0]
+        owners, scores = self._rows.owners[found], self._scores[found]
         self._scores[skipped] = kept
-        return best
+        order = np.lexsort((owners, -scores))[:k]
+        return Ranking(owners[order], scores[order])
 
     def _reached(self, k: int) -> float:
         """A score above the floor that k rows reach, if there are so many: by those of the weightiest term."""
-        above = float(np.nextafter(self.floor, np.inf))
-        wide = [(posting.top * weight, posting.rows) for posting, weight in self._held if len(posting.rows) >= k]
-        if not wide:
-            return above
-        scores = self._scores[max(wide, key=_bound)[1]]
+        rows, most = NO_NUMBERS, 0.0
+        for posting, weight in self._held:
+            if weight * posting.top > most and len(posting.rows) >= k:
+                rows, most = posting.rows, weight * posting.top
+        if not len(rows):
+            return ABOVE
+        scores = self._scores[rows]
         width = len(scores) // STRIDE
-        if width > 4 * k:
+        if width > 4 * k:  # k columns with a row that reaches something: k rows that do
             scores = scores[: STRIDE * width].reshape(STRIDE, width).max(axis=0)
         scores.partition(len(scores) - k)
-        return max(above, float(scores[len(scores) - k]))
+        return max(ABOVE, float(scores[len(scores) - k]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +280,8 @@ class Posting:
 
 
 NOWHERE = Posting(NO_NUMBERS, np.zeros(0), 0.0)
+ABOVE = float(np.nextafter(SparseBlock.floor, np.inf))
+"""The lowest score at which a row is found."""
 
 
 class Postings:
@@ -307,9 +312,12 @@ class Postings:
         return self.summed(self.held(question))
 
     def held(self, question: SparseQuestion) -> list[tuple[Posting, float]]:
-        """The postings of those of the question's terms that some row holds, and what they weigh in it."""
-        found = ((self.of(term), weight) for term, weight in zip(question.terms, question.weights, strict=True))
-        return [(posting, weight) for posting, weight in found if posting is not NOWHERE]
+        """The postings of the question's terms and what these weigh in it, in its order."""
+        return [
+            (posting, weight)
+            for term, weight in zip(question.terms, question.weights, strict=True)
+            if weight and (posting := self.of(term)) is not NOWHERE
+        ]
 
     def summed(self, held: Sequence[tuple[Posting, float]]) -> Scores:
         scores = np.zeros(self._starts[-1])
@@ -318,18 +326,26 @@ class Postings:
         return scores
 
     def _made(self, term: str) -> Posting:
-        parts = [
-            _posting(block, term, start, pivots)
-            for block, start, pivots in zip(self._blocks, self._starts, self._pivots, strict=False)
-            if term in block.place
-        ]
+        parts = self._parts(term)
         if not parts:
             return self._keep(term, NOWHERE)
-        rows, weights = (np.concatenate(both) for both in zip(*parts, strict=True))
-        if len(self._dead):
-            alive = self._alive[rows]
-            rows, weights = rows[alive], weights[alive]
-        return self._keep(term, Posting(rows, weights, float(np.abs(weights).max(initial=0.0))))
+        rows, weights = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+        return self._keep(term, Posting(rows, weights, float(weights.max(initial=0.0))))
+
+    def _parts(self, term: str) -> list[tuple[Numbers, Scores]]:
+        """The living rows that hold a term, and its weight in them, block by block."""
+        found = []
+        for block, start, pivots in zip(self._blocks, self._starts, self._pivots, strict=False):
+            at = block.place.get(term)
+            if at is None:
+                continue
+            rows, weights = _posting(block, at, pivots)
+            rows = rows + start if start else rows
+            if len(self._dead):
+                alive = self._alive[rows]
+                rows, weights = rows[alive], weights[alive]
+            found.append((rows, weights))
+        return found
 
     def _keep(self, term: str, posting: Posting) -> Posting:
         """The oldest make room: all at once would have them all made again."""
@@ -342,16 +358,12 @@ class Postings:
         return posting
 
 
-def _bound(term: tuple[float, Numbers]) -> float:
-    return term[0]
-
-
-def _posting(block: SparseBlock, term: str, start: int, pivots: Scores | None) -> tuple[Numbers, Scores]:
-    at = block.place[term]
-    span = slice(*block.inverted["starts"][at : at + 2].tolist())
-    rows = block.inverted["rows"][span]
+def _posting(block: SparseBlock, at: int, pivots: Scores | None) -> tuple[Numbers, Scores]:
+    starts = block.inverted["starts"]
+    span = slice(int(starts[at]), int(starts[at + 1]))
+    rows = block.inverted["rows"][span].astype(np.int64)
     counts = block.inverted["counts"][span].astype(np.float64)
-    return start + rows.astype(np.int64), counts if pivots is None else counts / (counts + pivots[rows])
+    return rows, counts if pivots is None else counts / (counts + pivots[rows])
 
 
 def _renamed(block: SparseBlock, names: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32]]:
