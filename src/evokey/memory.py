@@ -146,7 +146,7 @@ class Memory:
         overlays = self._index.overlays(self._epoch(epoch))
         best = self._index.ranked(text, size, overlays, among, asked)
         numbers = best.numbers.tolist()
-        found = self._documents.fetch(numbers)
+        found = self._documents.recall(numbers)
         return [
             Hit(found[number].id, score, found[number])
             for number, score in zip(numbers, best.scores.tolist(), strict=True)
