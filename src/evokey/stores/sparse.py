@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
+from operator import mul
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,16 +34,33 @@ LEAST = 16
 STRIDE = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SparseQuestion:
     terms: tuple[str, ...]
     weights: tuple[float, ...]
     encoder: SparseEncoder
     average: float
     """Average length of the living documents."""
-    self_similarity: float
-    trust: float
-    """From 0, when the documents know a quarter of the question's words (by weight), to 1 at three quarters."""
+    counts: tuple[float, ...]
+    idf: tuple[float, ...]
+    """Of each term; 0 for one that nothing here holds."""
+    unheard: float
+    """The idf of a term that no document holds."""
+
+    @cached_property
+    def self_similarity(self) -> float:
+        counts = np.array(self.counts, np.float64)
+        pivots = self.encoder.pivots(np.array([counts.sum()]), self.average)
+        as_key = counts if pivots is None else counts / (counts + pivots)
+        return float((counts * self.idf * as_key).sum())
+
+    @cached_property
+    def trust(self) -> float:
+        """From 0, when the documents know a quarter of the question's words (by weight), to 1 at three quarters."""
+        counts, idf = np.array(self.counts, np.float64), np.array(self.idf)
+        mass = float((counts * np.where(idf > 0, idf, self.unheard)).sum())
+        known = float((counts * idf).sum()) / mass if mass else 0.0
+        return min(1.0, max(0.0, (known - UNKNOWING) / (KNOWING - UNKNOWING)))
 
     def only(self, term: str, weight: float) -> SparseQuestion:
         """The same question, of one word alone."""
@@ -157,26 +175,12 @@ class SparseStore(EmbeddedStore[SparseBlock]):
 
     def question(self, bag: Bag, learned: Mapping[str, int]) -> SparseQuestion:
         """Weigh a query's terms; `learned` gives the frequency of words that only teaching has brought."""
-        collection, encoder = self.collection, self._encoder
+        collection = self.collection
         terms = tuple(sorted(bag))
-        idf = [collection.idf(collection.frequency(term) or learned.get(term, 0)) for term in terms]
-        counts = np.array([bag[term] for term in terms], np.float64)
-        weights = counts * idf
-        pivot = collection.pivot(float(np.add.reduce(counts)))
-        as_key = counts if pivot is None else counts / (counts + pivot)
-        total = float(np.add.reduce(weights))
-        mass = total
-        if idf and min(idf) <= 0:
-            mass = float(np.add.reduce(counts * [each if each > 0 else collection.unheard for each in idf]))
-        known = total / mass if mass else 0.0
-        return SparseQuestion(
-            terms,
-            tuple(weights.tolist()),
-            encoder,
-            collection.average,
-            float(np.add.reduce(weights * as_key)),
-            trust=min(1.0, max(0.0, (known - UNKNOWING) / (KNOWING - UNKNOWING))),
-        )
+        idf = tuple([collection.idf(collection.frequency(term) or learned.get(term, 0)) for term in terms])
+        counts = tuple([bag[term] for term in terms])
+        weights = tuple(map(mul, counts, idf))
+        return SparseQuestion(terms, weights, self._encoder, collection.average, counts, idf, collection.unheard)
 
     def scan(self, question: SparseQuestion) -> Scan:
         return SparseScan(self.collection, question)
@@ -197,7 +201,6 @@ class Collection:
         self.unheard = encoder.idf(self.documents, 0)
         self._encoder = encoder
         self._idf: dict[int, float] = {0: 0.0}
-        self.pivot = lru_cache(maxsize=256)(self._pivot)
         self._present = (NO_NUMBERS, NO_NUMBERS, NO_NUMBERS)
 
     def frequency(self, term: str) -> int:
@@ -210,11 +213,6 @@ class Collection:
         if found is None:
             found = self._idf[frequency] = self._encoder.idf(self.documents, frequency)
         return found
-
-    def _pivot(self, length: float) -> float | None:
-        """Of a text of this length."""
-        pivots = self._encoder.pivots(np.array([length]), self.average)
-        return None if pivots is None else float(pivots[0])
 
     def present(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
         """Which of some documents have a row, and the rows. What is asked again and again is found once."""
