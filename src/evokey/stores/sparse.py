@@ -328,7 +328,7 @@ class Postings:
         if not parts:
             return self._keep(term, NOWHERE)
         rows, weights = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-        return self._keep(term, Posting(rows, weights, float(weights.max(initial=0.0))))
+        return self._keep(term, Posting(rows, weights, float(weights.max()) if len(weights) else 0.0))
 
     def _parts(self, term: str) -> list[tuple[Numbers, Scores]]:
         """The living rows that hold a term, and its weight in them, block by block."""
