@@ -7,8 +7,9 @@ theirs too, taken from the sets in turn. A memory has learned from 2,000 lessons
 text and fetches the documents it finds. A bare index does less: it returns numbers alone, and gets the query's vector
 (faiss) or stems (bm25s, tantivy). "Texts in and out" are the same indexes made to stem the query and to hand out texts.
 Everything runs on one thread, query by query in turn, so that noise hits all alike (bm25s's numpy back-end, far behind,
-runs by itself: it would leave the others cold caches). Ratios are of medians, over the fastest of the others. BM25 is
-warmed by other queries of the same sets first.
+runs by itself: it would leave the others cold caches). The taught and the untaught BM25 are two open memories, so that
+neither finds documents or postings that the other has just fetched. Ratios are of medians, over the fastest of the
+others. BM25 is warmed by other queries of the same sets first.
 """
 
 # ruff: noqa: E402 - the number of threads must be set before numpy is imported
@@ -244,12 +245,15 @@ def sparse(
     others = {**bm25s_searches(documents, stems, queries), **tantivy_searches(stems, queries)}
     with evokey.open(folder) as memory:
         teaching = taught(memory, list(lessons(documents)))
-    with evokey.open(folder) as memory:
-        first = {"just opened": lambda query: memory.search(other_queries[query], K)}
+    with evokey.open(folder) as memory, evokey.open(folder) as untaught:
+        first: dict[str, Search] = {
+            "just opened": lambda query: memory.search(other_queries[query], K),
+            "untaught": lambda query: untaught.search(other_queries[query], K, epoch=0),
+        }
         seconds = interleaved(first, len(other_queries), warm=1)["just opened"]
         searches: dict[str, Search] = {
             "evokey": lambda query: memory.search(queries[query], K),
-            "evokey, untaught": lambda query: memory.search(queries[query], K, epoch=0),
+            "evokey, untaught": lambda query: untaught.search(queries[query], K, epoch=0),
             **others,
         }
         opening = {"first_queries_median_ms": 1000 * statistics.median(seconds[: len(queries)])}

@@ -627,7 +627,12 @@ def test_pins_are_set_listed_and_taken_out(at: Path) -> None:
 
 
 def test_the_doctor_finds_a_flipped_bit_and_rebuilds(at: Path) -> None:
-    assert value(run("doctor", "--at", at, "--json")) == {"sound": True, "rebuilt": None, "learned": None, "findings": []}
+    assert value(run("doctor", "--at", at, "--json")) == {
+        "sound": True,
+        "rebuilt": None,
+        "learned": None,
+        "findings": [],
+    }
     array = next((at / "keys").rglob("owners.npy"))
     damaged = bytearray(array.read_bytes())
     damaged[-1] ^= 1

@@ -174,10 +174,11 @@ class Memory:
             best = self._index.ranked(text, depth, overlays, among, asked)
         else:
             best = self._index.expanded(replace(expansion, query=text), depth, overlays, among)
-        found = self._documents.fetch(best.numbers.tolist())
+        numbers = best.numbers.tolist()
+        found = self._documents.recall(numbers)
         hits = [
             Hit(found[number].id, score, found[number])
-            for number, score in zip(best.numbers.tolist(), best.scores.tolist(), strict=True)
+            for number, score in zip(numbers, best.scores.tolist(), strict=True)
             if number in found  # another thread may just have deleted it
         ]
         return hits if self._reranker is None else self._reranked(self._reranker, text, hits)[:size]

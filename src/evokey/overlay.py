@@ -88,7 +88,8 @@ class Overlay:
         likeness = np.asarray(self.texts.likeness(question), np.float64)
         best = scan.of(touched.documents)
         if self.choice.step:
-            base = scan.likeness(touched.owners, touched.ordinals)
+            plain = likeness.ndim == 1 and not touched.several  # a document's score is its row's likeness
+            base = best if plain else scan.likeness(touched.owners, touched.ordinals)
             best = touched.best(self.texts.grown(base, likeness, self.evidence, self.choice.step, self.norms))
         if self.choice.handicap is not None:
             totals = self.texts.total(likeness)

@@ -100,3 +100,22 @@ def test_wordllama_scores_are_cosines(opened: Opener) -> None:
     scores = dict(ranking(memory, "a red apple"))
     assert scores["same"] == pytest.approx(1.0, abs=1e-6)
     assert scores["other"] < 0.5
+
+
+def test_the_k_best_are_the_first_of_all_whatever_k(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evokey.stores.sparse.KEPT", 2)  # postings go and are made again all the while
+    memory = opened(encoder="bm25")
+    chance = random.Random(1)
+    made = [{"id": str(n), "text": " ".join(chance.choices(WORDS, k=1 + n % 9))} for n in range(4000)]
+    memory.add([*made, {"id": "rare", "text": "ant unicorn"}])
+    memory.delete([str(n) for n in range(0, 4000, 7)])
+    for number in range(1, 40, 7):
+        memory.feedback(f"ant bee word{number}", relevant=[str(number)])
+    memory.evolve()
+    assert memory.stats().documents_touched
+    for query in ("ant", "unicorn", "unicorn ant", "ant bee cat", "pug pug owl word8", "nothing of this"):
+        for epoch in (0, None):
+            whole = ranking(memory, query, k=5000, epoch=epoch)
+            assert [score for _, score in whole] == sorted((score for _, score in whole), reverse=True)
+            for k in (1, 2, 10, 61, 400):
+                assert ranking(memory, query, k=k, epoch=epoch) == whole[:k]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,10 @@ from evokey.types import Document, Numbers, Vectors
 MANY = (list, tuple, set, frozenset)
 COMPARED = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
-TEXTS = "number, id, title, text, metadata"
+KEPT, OVERHEAD = 32_000_000, 500
+"""Characters of documents kept in memory, and what each counts for beside its own."""
+Row = tuple[int, str, str, str, str]
+"""number, id, text, title, metadata"""
 BATCH = 500
 """Values in one SQL statement: below every SQLite's limit."""
 
@@ -39,9 +43,32 @@ class Position:
     removals: int = 0
 
 
+class Kept:
+    """Documents as read from one version of the ledger or a later one, up to so many characters; the oldest go first.
+
+    A new version starts a new one, so a slow reader of the old has nowhere to leave what is no longer true.
+    """
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self.rows: dict[int, Row] = {}
+        self._room = KEPT
+        self._adding = threading.Lock()
+
+    def add(self, rows: Mapping[int, Row]) -> None:
+        with self._adding:
+            for number, row in rows.items():
+                if number not in self.rows:
+                    self.rows[number] = row
+                    self._room -= _size(row)
+            while self._room < 0:
+                self._room += _size(self.rows.pop(next(iter(self.rows))))
+
+
 class Documents:
     def __init__(self, database: Database) -> None:
         self._db = database
+        self._kept = Kept(database.seen)
 
     def __len__(self) -> int:
         return int(self._db.one("SELECT count(*) FROM documents")[0])
@@ -86,12 +113,33 @@ class Documents:
         return {id: found[id] for id in wanted}
 
     def fetch(self, numbers: Iterable[int]) -> dict[int, Document]:
-        return {row["number"]: _document(row) for row in self._rows("number", list(numbers), TEXTS)}
+        return {row[0]: _document(*row[1:]) for row in self._texts(list(numbers))}
+
+    def recall(self, numbers: Sequence[int]) -> dict[int, Document]:
+        """As they were at the version last seen, or later. What is found often is kept in memory."""
+        kept = self._kept
+        if kept.version != self._db.seen:
+            kept = self._kept = Kept(self._db.seen)
+        found = {number: row for number in numbers if (row := kept.rows.get(number)) is not None}
+        if len(found) < len(numbers):
+            read = {row[0]: row for row in self._texts([number for number in numbers if number not in found])}
+            kept.add(read)
+            found |= read
+        return {number: _document(*row[1:]) for number, row in found.items()}
+
+    def _texts(self, numbers: Sequence[int]) -> Iterator[Row]:
+        for start in range(0, len(numbers), BATCH):
+            batch = numbers[start : start + BATCH]
+            marks = ",".join("?" * len(batch))
+            yield from self._db.all(
+                f"SELECT number, id, text, title, metadata FROM documents WHERE number IN ({marks})", batch
+            )
 
     def entries(self, numbers: Sequence[int]) -> Iterator[Entry]:
         for row in self._rows("number", numbers):
             vector = None if row["vector"] is None else np.frombuffer(row["vector"], np.float32)
-            yield Entry(row["number"], _document(row), vector)
+            document = _document(row["id"], row["text"], row["title"], row["metadata"])
+            yield Entry(row["number"], document, vector)
 
     def live(self) -> Numbers:
         return np.array([row[0] for row in self._db.all("SELECT number FROM documents ORDER BY number")], np.int64)
@@ -192,9 +240,12 @@ def _facts(document: Document) -> Iterator[tuple[str, Any]]:
                 yield field, item
 
 
-def _document(row: Mapping[str, Any]) -> Document:
-    metadata = row["metadata"]
-    return Document(row["id"], row["text"], row["title"], json.loads(metadata) if metadata != "{}" else {})
+def _size(row: Row) -> int:
+    return OVERHEAD + len(row[2]) + len(row[3]) + len(row[4])
+
+
+def _document(id: str, text: str, title: str, metadata: str) -> Document:
+    return Document(id, text, title, json.loads(metadata) if metadata != "{}" else {})
 
 
 def _same_vector(old: bytes | None, new: Vectors | None) -> bool:

@@ -21,6 +21,8 @@ from filelock import FileLock, Timeout
 from evokey.errors import MemoryBusy, NewerFormat, NotAMemory
 
 FILE, LOCK, HOLDER = "ledger.sqlite", "writer.lock", "writer.json"
+MAPPED = 2**30
+"""Bytes of the file that are read where the system has them, without a copy. What lies beyond is read as ever."""
 
 
 def migrations() -> list[tuple[str, str]]:
@@ -39,11 +41,14 @@ class Database:
         self._lock = FileLock(folder / LOCK, timeout=0, thread_local=False)
         self._reading, self._writing = threading.RLock(), threading.RLock()
         self._writer_thread: int | None = None
+        self.seen = -1
+        """The version, as it was last looked at."""
         self._writer = self._connected()
         self._reader = self._writer
         try:
             self._prepare()
             self._reader = self._connected()
+            self._reader.execute(f"PRAGMA mmap_size = {MAPPED}")
         except sqlite3.DatabaseError as error:
             self.close()
             if isinstance(error, sqlite3.OperationalError):
@@ -119,15 +124,18 @@ class Database:
     def version(self) -> int:
         """Changes when anybody, here or elsewhere, has committed."""
         with self._reading:
-            return int(self._reader.execute("PRAGMA data_version").fetchone()[0])
+            self.seen = int(self._reader.execute("PRAGMA data_version").fetchone()[0])
+            return self.seen
 
     def one(self, sql: str, values: Any = ()) -> Any:
         with self._for_reading() as connection:
             return connection.execute(sql, values).fetchone()
 
     def all(self, sql: str, values: Any = ()) -> list[Any]:
-        with self._for_reading() as connection:
-            return connection.execute(sql, values).fetchall()
+        if self._writer_thread == threading.get_ident():
+            return self._writer.execute(sql, values).fetchall()
+        with self._reading:
+            return self._reader.execute(sql, values).fetchall()
 
     @contextmanager
     def read(self) -> Iterator[None]:

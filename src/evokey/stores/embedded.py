@@ -212,8 +212,6 @@ class Scan:
         scores = block.total(likeness)
         self._scores = np.maximum.reduceat(scores, rows.firsts[:-1]) if rows.several else scores
         """Of each place: the best of its rows."""
-        if not rows.several and scores is likeness and len(rows.dead_places):
-            self._scores = scores.copy()
         self._scores[rows.dead_places] = -np.inf
 
     def of(self, numbers: Numbers) -> Scores:

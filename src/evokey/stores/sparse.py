@@ -7,9 +7,11 @@ same order whatever the history of the index.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import mul
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,25 +22,45 @@ from scipy import sparse
 from evokey.protocols import Bag, SparseEncoder
 from evokey.stores.embedded import NO_NUMBERS, Block, EmbeddedStore, Rows, Scan
 from evokey.stores.segments import Arrays
-from evokey.types import Numbers, Scores
+from evokey.types import Numbers, Ranking, Scores
 
 UNKNOWING, KNOWING = 0.25, 0.75
 """Shares of a question's words at which a sparse ranking is not trusted at all, and trusted fully."""
 
 KEPT = 32
 """Postings kept worked out, as a multiple of the rows: 16 bytes each. Beyond that they are made again."""
+LEAST = 16
+"""What a term is counted for beside its rows, so that terms without any do not pile up."""
+STRIDE = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SparseQuestion:
     terms: tuple[str, ...]
     weights: tuple[float, ...]
     encoder: SparseEncoder
     average: float
     """Average length of the living documents."""
-    self_similarity: float
-    trust: float
-    """From 0, when the documents know a quarter of the question's words (by weight), to 1 at three quarters."""
+    counts: tuple[float, ...]
+    idf: tuple[float, ...]
+    """Of each term; 0 for one that nothing here holds."""
+    unheard: float
+    """The idf of a term that no document holds."""
+
+    @cached_property
+    def self_similarity(self) -> float:
+        counts = np.array(self.counts, np.float64)
+        pivots = self.encoder.pivots(np.array([counts.sum()]), self.average)
+        as_key = counts if pivots is None else counts / (counts + pivots)
+        return float((counts * self.idf * as_key).sum())
+
+    @cached_property
+    def trust(self) -> float:
+        """From 0, when the documents know a quarter of the question's words (by weight), to 1 at three quarters."""
+        counts, idf = np.array(self.counts, np.float64), np.array(self.idf)
+        mass = float((counts * np.where(idf > 0, idf, self.unheard)).sum())
+        known = float((counts * idf).sum()) / mass if mass else 0.0
+        return min(1.0, max(0.0, (known - UNKNOWING) / (KNOWING - UNKNOWING)))
 
     def only(self, term: str, weight: float) -> SparseQuestion:
         """The same question, of one word alone."""
@@ -150,29 +172,18 @@ class SparseStore(EmbeddedStore[SparseBlock]):
 
     def question(self, bag: Bag, learned: Mapping[str, int]) -> SparseQuestion:
         """Weigh a query's terms; `learned` gives the frequency of words that only teaching has brought."""
-        collection, encoder = self.collection, self._encoder
+        collection = self.collection
         terms = tuple(sorted(bag))
-        frequencies = [len(collection.postings.of(term).rows) or learned.get(term, 0) for term in terms]
-        idf = np.array([encoder.idf(collection.documents, df) if df else 0.0 for df in frequencies])
-        unheard = encoder.idf(collection.documents, 0)
-        counts = np.array([bag[term] for term in terms], np.float64)
-        weights = counts * idf
-        pivots = encoder.pivots(np.array([counts.sum()]), collection.average)
-        as_key = counts if pivots is None else counts / (counts + pivots)
-        mass = float((counts * np.where(idf > 0, idf, unheard)).sum())
-        known = float(weights.sum()) / mass if mass else 0.0
-        return SparseQuestion(
-            terms,
-            tuple(weights.tolist()),
-            encoder,
-            collection.average,
-            float((weights * as_key).sum()),
-            trust=min(1.0, max(0.0, (known - UNKNOWING) / (KNOWING - UNKNOWING))),
-        )
+        idf = tuple([collection.idf(collection.frequency(term) or learned.get(term, 0)) for term in terms])
+        counts = tuple([bag[term] for term in terms])
+        weights = tuple(map(mul, counts, idf))
+        return SparseQuestion(terms, weights, self._encoder, collection.average, counts, idf, collection.unheard)
 
     def scan(self, question: SparseQuestion) -> Scan:
         collection = self.collection
-        return Scan(collection.rows, collection.postings.at(question.average).scores(question), self.block)
+        if collection.rows.several:
+            return Scan(collection.rows, collection.postings.at(question.average).scores(question), self.block)
+        return SparseScan(collection, question)
 
 
 class Collection:
@@ -188,6 +199,73 @@ class Collection:
         """Where documents have several rows, each row counts as one."""
         self.average = length / max(self.documents, 1)
         self.postings = Postings(blocks, encoder, self.average, rows.dead_rows)
+        self.unheard = encoder.idf(self.documents, 0)
+        self._encoder = encoder
+        self._idf: dict[int, float] = {0: 0.0}
+        self._present = (NO_NUMBERS, NO_NUMBERS, NO_NUMBERS)
+
+    def frequency(self, term: str) -> int:
+        """How many documents hold a term."""
+        return len(self.postings.of(term).rows)
+
+    def idf(self, frequency: int) -> float:
+        """What a term weighs that so many documents hold; 0 for none."""
+        found = self._idf.get(frequency)
+        if found is None:
+            found = self._idf[frequency] = self._encoder.idf(self.documents, frequency)
+        return found
+
+    def present(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
+        """Which of some documents have a row, and the rows. What is asked again and again is found once."""
+        asked, at, rows = self._present
+        if asked is not numbers:
+            found = self.rows.places(numbers)
+            at = np.flatnonzero(found >= 0)
+            rows = found[at]
+            self._present = numbers, at, rows
+        return at, rows
+
+
+class SparseScan(Scan):
+    """Where each document has one row: only rows that reach what k rows of one term do can be among the k best."""
+
+    def __init__(self, collection: Collection, question: SparseQuestion) -> None:
+        postings = collection.postings.at(question.average)
+        self._collection, self._held = collection, postings.held(question)
+        super().__init__(collection.rows, postings.summed(self._held), SparseBlock)
+
+    def of(self, numbers: Numbers) -> Scores:
+        at, rows = self._collection.present(numbers)
+        scores = np.full(len(numbers), -np.inf)
+        scores[at] = self._scores[rows]
+        return scores
+
+    def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
+        if among is not None:
+            return super().top(k, skip, among)
+        _, skipped = self._collection.present(skip)
+        kept = self._scores[skipped]
+        self._scores[skipped] = -np.inf
+        found = (self._scores >= self._reached(k)).nonzero()[0]
+        owners, scores = self._rows.owners[found], self._scores[found]
+        self._scores[skipped] = kept
+        order = np.lexsort((owners, -scores))[:k]
+        return Ranking(owners[order], scores[order])
+
+    def _reached(self, k: int) -> float:
+        """A score above the floor that k rows reach, if there are so many: by those of the weightiest term."""
+        rows, most = NO_NUMBERS, 0.0
+        for posting, weight in self._held:
+            if weight * posting.top > most and len(posting.rows) >= k:
+                rows, most = posting.rows, weight * posting.top
+        if not len(rows):
+            return ABOVE
+        scores = self._scores[rows]
+        width = len(scores) // STRIDE
+        if width > 4 * k:  # k columns with a row that reaches something: k rows that do
+            scores = scores[: STRIDE * width].reshape(STRIDE, width).max(axis=0)
+        scores.partition(len(scores) - k)
+        return max(ABOVE, float(scores[len(scores) - k]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +274,13 @@ class Posting:
 
     rows: Numbers
     weights: Scores
+    top: float
+    """The greatest of the weights."""
 
 
-NOWHERE = Posting(NO_NUMBERS, np.zeros(0))
+NOWHERE = Posting(NO_NUMBERS, np.zeros(0), 0.0)
+ABOVE = float(np.nextafter(SparseBlock.floor, np.inf))
+"""The lowest score at which a row is found."""
 
 
 class Postings:
@@ -214,51 +296,73 @@ class Postings:
         self._alive[dead] = False
         self._kept: dict[str, Posting] = {}
         self._room = KEPT * self._starts[-1]
+        self._keeping = threading.Lock()
 
     def at(self, average: float) -> Postings:
         """The postings by an average length: these, or new ones for a question that was weighed at another time."""
         return self if average == self._average else Postings(self._blocks, self._encoder, average, self._dead)
 
     def of(self, term: str) -> Posting:
-        return self._kept.get(term) or self._made(term)
+        found = self._kept.get(term)
+        return self._made(term) if found is None else found
 
     def scores(self, question: SparseQuestion) -> Scores:
         """Of all rows, summed term by term in the question's order."""
+        return self.summed(self.held(question))
+
+    def held(self, question: SparseQuestion) -> list[tuple[Posting, float]]:
+        """The postings of the question's terms and what these weigh in it, in its order."""
+        return [
+            (posting, weight)
+            for term, weight in zip(question.terms, question.weights, strict=True)
+            if weight and (posting := self.of(term)) is not NOWHERE
+        ]
+
+    def summed(self, held: Sequence[tuple[Posting, float]]) -> Scores:
         scores = np.zeros(self._starts[-1])
-        for term, weight in zip(question.terms, question.weights, strict=True):
-            posting = self.of(term)
+        for posting, weight in held:
             np.add.at(scores, posting.rows, weight * posting.weights)  # a row is there once, so the sum is in order
         return scores
 
     def _made(self, term: str) -> Posting:
-        parts = [
-            _posting(block, term, start, pivots)
-            for block, start, pivots in zip(self._blocks, self._starts, self._pivots, strict=False)
-            if term in block.place
-        ]
+        parts = self._parts(term)
         if not parts:
-            return NOWHERE
-        rows, weights = (np.concatenate(both) for both in zip(*parts, strict=True))
-        if len(self._dead):
-            alive = self._alive[rows]
-            rows, weights = rows[alive], weights[alive]
-        return self._keep(term, Posting(rows, weights))
+            return self._keep(term, NOWHERE)
+        rows, weights = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+        return self._keep(term, Posting(rows, weights, float(weights.max()) if len(weights) else 0.0))
+
+    def _parts(self, term: str) -> list[tuple[Numbers, Scores]]:
+        """The living rows that hold a term, and its weight in them, block by block."""
+        found = []
+        for block, start, pivots in zip(self._blocks, self._starts, self._pivots, strict=False):
+            at = block.place.get(term)
+            if at is None:
+                continue
+            rows, weights = _posting(block, at, pivots)
+            rows = rows + start if start else rows
+            if len(self._dead):
+                alive = self._alive[rows]
+                rows, weights = rows[alive], weights[alive]
+            found.append((rows, weights))
+        return found
 
     def _keep(self, term: str, posting: Posting) -> Posting:
-        self._room -= len(posting.rows)
-        if self._room < 0:
-            self._kept.clear()
-            self._room = KEPT * self._starts[-1]
-        self._kept[term] = posting
+        """The oldest make room: all at once would have them all made again."""
+        with self._keeping:
+            if term not in self._kept:
+                self._kept[term] = posting
+                self._room -= len(posting.rows) + LEAST
+            while self._room < 0 and len(self._kept) > 1:
+                self._room += len(self._kept.pop(next(iter(self._kept))).rows) + LEAST
         return posting
 
 
-def _posting(block: SparseBlock, term: str, start: int, pivots: Scores | None) -> tuple[Numbers, Scores]:
-    at = block.place[term]
-    span = slice(*block.inverted["starts"][at : at + 2].tolist())
-    rows = block.inverted["rows"][span]
+def _posting(block: SparseBlock, at: int, pivots: Scores | None) -> tuple[Numbers, Scores]:
+    starts = block.inverted["starts"]
+    span = slice(int(starts[at]), int(starts[at + 1]))
+    rows = block.inverted["rows"][span].astype(np.int64)
     counts = block.inverted["counts"][span].astype(np.float64)
-    return start + rows.astype(np.int64), counts if pivots is None else counts / (counts + pivots[rows])
+    return rows, counts if pivots is None else counts / (counts + pivots[rows])
 
 
 def _renamed(block: SparseBlock, names: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32]]:
