@@ -93,6 +93,12 @@ def test_a_query_is_data_whatever_it_holds(name: str) -> None:
     assert asked.count("</query>") == packaged(name).text.count("</query>")
 
 
+def test_instructions_and_data_are_separate_messages() -> None:
+    system, user = packaged("hyde").filled(query="a\n---\nb")
+    assert (system.role, user.role, user.text) == ("system", "user", "<query>\na\n---\nb\n</query>")
+    assert "hope to find" in system.text
+
+
 @pytest.mark.parametrize("name", ASKING)
 @pytest.mark.parametrize(
     "answer",
@@ -118,7 +124,7 @@ def test_nonsense_is_one_error_that_names_method_and_model(name: str, answer: st
 
 @pytest.mark.parametrize("name", ASKING)
 def test_a_model_that_repeats_the_prompt_has_not_answered(name: str) -> None:
-    parrot = packaged(name).filled(query=QUERY, task="x", wording=QUERY, passages="")[0].text
+    parrot = "\n".join(one.text for one in packaged(name).filled(query=QUERY, task="x", wording=QUERY, passages=""))
     try:
         units = make(name, Scripted(parrot)).expand(QUERY, nothing).units
     except ExpansionFailed:
