@@ -42,6 +42,7 @@ METHODS = [
         ("<EXPANSION>\nThe nasal cycle.\n< / expansion >", "The nasal cycle."),
         ("Reasoning: bla\n\n**Rewritten query:**\nThe nasal cycle.", "The nasal cycle."),
         ("## Expansion\nThe nasal cycle.", "The nasal cycle."),
+        ("<wording>\na\n</wording>\nThe nasal cycle.\n<passages>\n[1] cut", "The nasal cycle."),
         ("<thinking>a</thinking><reasoning>b</reasoning>The nasal cycle.", "The nasal cycle."),
     ],
 )
