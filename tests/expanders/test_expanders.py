@@ -146,6 +146,18 @@ def test_an_answer_that_was_cut_off_says_which_option_to_raise() -> None:
         make("hyde", Scripted("<think>so", finished=False), max_tokens=64).expand(QUERY, nothing)
 
 
+def test_the_half_sentence_at_a_cut_is_left_out() -> None:
+    text = "<expansion>The nasal cycle shifts airflow. Turbinates swell with blo"
+    whole, cut, closed = (
+        Scripted(text),
+        Scripted(text, finished=False),
+        Scripted(text + "</expansion> I", finished=False),
+    )
+    found = [make("hyde", llm).expand(QUERY, nothing).texts for llm in (whole, cut, closed)]
+    assert found[1] == ("The nasal cycle shifts airflow.",)
+    assert found[0] == found[2] == ("The nasal cycle shifts airflow.", "Turbinates swell with blo")
+
+
 def test_a_method_without_its_model_or_with_a_wrong_option_is_refused() -> None:
     with pytest.raises(InvalidSettings, match="'hyde' asks a language model, and none is set"):
         make("hyde")
