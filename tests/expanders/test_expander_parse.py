@@ -42,6 +42,7 @@ METHODS = [
         ("<EXPANSION>\nThe nasal cycle.\n< / expansion >", "The nasal cycle."),
         ("Reasoning: bla\n\n**Rewritten query:**\nThe nasal cycle.", "The nasal cycle."),
         ("## Expansion\nThe nasal cycle.", "The nasal cycle."),
+        ("<wording>\na\n</wording>\nThe nasal cycle.\n<passages>\n[1] cut", "The nasal cycle."),
         ("<thinking>a</thinking><reasoning>b</reasoning>The nasal cycle.", "The nasal cycle."),
     ],
 )
@@ -172,6 +173,21 @@ def test_units_that_say_the_same_are_one_but_a_number_or_a_no_makes_two() -> Non
         Unit(long.format(2, "not")),
     ]
     assert [unit.text for unit in tidy(units, QUERY)] == [units[0].text.strip(), units[3].text.strip(), units[4].text]
+
+
+def test_the_order_of_the_words_makes_two_of_them() -> None:
+    units = (Unit("does stress cause sleep loss"), Unit("does sleep loss cause stress"))
+    assert tidy(units, QUERY) == units
+
+
+def test_the_last_entry_of_an_answer_cut_off_is_dropped_where_it_only_begins_another() -> None:
+    units = expanded("specify", "- Why do nostrils alternate at night?\n- Why do colds alternate?\n- Why do nost")
+    assert [unit.text for unit in units] == ["Why do nostrils alternate at night?", "Why do colds alternate?"]
+    assert [unit.text for unit in tidy([Unit("one nostril")], "one nostril at a time")] == ["one nostril"]
+
+
+def test_a_model_that_stammers_says_nothing() -> None:
+    assert tidy([Unit("it is not logical and it is written in a style that is not logical and " * 3)], QUERY) == ()
 
 
 @pytest.mark.parametrize(

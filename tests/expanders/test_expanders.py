@@ -93,6 +93,12 @@ def test_a_query_is_data_whatever_it_holds(name: str) -> None:
     assert asked.count("</query>") == packaged(name).text.count("</query>")
 
 
+def test_instructions_and_data_are_separate_messages() -> None:
+    system, user = packaged("hyde").filled(query="a\n---\nb")
+    assert (system.role, user.role, user.text) == ("system", "user", "<query>\na\n---\nb\n</query>")
+    assert "hope to find" in system.text
+
+
 @pytest.mark.parametrize("name", ASKING)
 @pytest.mark.parametrize(
     "answer",
@@ -118,7 +124,7 @@ def test_nonsense_is_one_error_that_names_method_and_model(name: str, answer: st
 
 @pytest.mark.parametrize("name", ASKING)
 def test_a_model_that_repeats_the_prompt_has_not_answered(name: str) -> None:
-    parrot = packaged(name).filled(query=QUERY, task="x", wording=QUERY, passages="")[0].text
+    parrot = "\n".join(one.text for one in packaged(name).filled(query=QUERY, task="x", wording=QUERY, passages=""))
     try:
         units = make(name, Scripted(parrot)).expand(QUERY, nothing).units
     except ExpansionFailed:
@@ -138,6 +144,18 @@ def test_a_model_that_fails_is_chained(name: str) -> None:
 def test_an_answer_that_was_cut_off_says_which_option_to_raise() -> None:
     with pytest.raises(ExpansionFailed, match="cut off after 64 tokens: raise max_tokens"):
         make("hyde", Scripted("<think>so", finished=False), max_tokens=64).expand(QUERY, nothing)
+
+
+def test_the_half_sentence_at_a_cut_is_left_out() -> None:
+    text = "<expansion>The nasal cycle shifts airflow. Turbinates swell with blo"
+    whole, cut, closed = (
+        Scripted(text),
+        Scripted(text, finished=False),
+        Scripted(text + "</expansion> I", finished=False),
+    )
+    found = [make("hyde", llm).expand(QUERY, nothing).texts for llm in (whole, cut, closed)]
+    assert found[1] == ("The nasal cycle shifts airflow.",)
+    assert found[0] == found[2] == ("The nasal cycle shifts airflow.", "Turbinates swell with blo")
 
 
 def test_a_method_without_its_model_or_with_a_wrong_option_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,8 +59,11 @@ class LLMExpander(ABC):
             )
         except ServiceFailed as error:
             raise ExpansionFailed(f"{self.name} got no answer from {self.llm.identity}: {error}") from error
+        pieces = self.units(completion.text, query)
+        if len(pieces) > 1 and not completion.finished and not _closed(completion.text):
+            pieces = pieces[:-1]  # it stops in the middle of the last one
         words = f"{self.prompt.words} {values.get('task', '')}"
-        found = tidy(self.units(completion.text, query), query, words, most=self.most, longest=self.longest)
+        found = tidy(pieces, query, words, most=self.most, longest=self.longest)
         if not any(unit.positive for unit in found):
             raise ExpansionFailed(
                 f"{self.name}: the answer of {completion.model or self.llm.identity} holds no expansion: "
@@ -108,6 +112,10 @@ def check(name: str, **counts: int) -> None:
 def one_of(name: str, option: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise InvalidSettings(f"expander {name!r} knows no {option} {value!r}; choose one of: {', '.join(known)}")
+
+
+def _closed(text: str) -> bool:
+    return bool(re.search(r"<\s*/\s*(?:expansion|response)\s*>", text, re.IGNORECASE))
 
 
 def _glimpse(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from evokey.expanders import parse
 from evokey.expanders.base import LLMExpander
+from evokey.expanders.units import normal
 from evokey.types import Unit
 
 
@@ -15,9 +16,11 @@ class Facet(LLMExpander):
     tokens: ClassVar[int] = 2048
 
     def units(self, answer: str, query: str) -> list[Unit]:
-        found = parse.facets(parse.answer(answer))
-        return [Unit(f"{name}: {_once(keywords)}" if name else _once(keywords)) for name, keywords in found]
+        found = [(name, _once(name, keywords)) for name, keywords in parse.facets(parse.answer(answer))]
+        return [Unit(f"{name}: {', '.join(words)}" if name else ", ".join(words)) for name, words in found if words[1:]]
 
 
-def _once(keywords: list[str]) -> str:
-    return ", ".join(dict.fromkeys(keywords))
+def _once(name: str, keywords: list[str]) -> list[str]:
+    """Each keyword once, and none that only says the name again; a facet needs two."""
+    once = {normal(keyword): keyword for keyword in reversed(keywords)}
+    return [keyword for said, keyword in reversed(once.items()) if said and said != normal(name)]

@@ -20,6 +20,8 @@ DEEPEST = 12
 _THOUGHT = r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|analysis|scratchpad)"
 _THOUGHT_OPENS = re.compile(rf"<\s*{_THOUGHT}\s*>", re.IGNORECASE)
 _THOUGHT_CLOSES = re.compile(rf"<\s*/\s*{_THOUGHT}\s*>", re.IGNORECASE)
+_GIVEN = re.compile(r"<(wording|passages)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
+"""What was given to the model and comes back."""
 _HEADED = re.compile(
     r"^[\W_]*(?:final answer|answer|(?:the )?(?:hypothetical )?(?:expansion|passage|document)|output|response|"
     r"(?:rewritten|improved|better|new|expanded) query)[\W_]*?:[\W_]*?$|"
@@ -70,7 +72,7 @@ _GREETING = re.compile(
 def answer(text: str, mark: str = "expansion") -> str:
     """The part of a text that is the answer: what stands in the marked place, or what is left without thoughts."""
     text = text[:LONGEST].replace("\r\n", "\n").replace("\0", " ").replace("’", "'")
-    spoken = _without_thoughts(text)
+    spoken = _GIVEN.sub(" ", _without_thoughts(text))
     found = _marked(spoken, mark)
     if found:
         return found

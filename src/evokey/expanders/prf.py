@@ -28,7 +28,7 @@ class PRF:
     search: ClassVar[str] = "blend"
     needs: ClassVar[str] = ""
 
-    def __init__(self, *, documents: int = 5, terms: int = 20, weight: float = 0.5, form: str = "terms") -> None:
+    def __init__(self, *, documents: int = 10, terms: int = 20, weight: float = 0.5, form: str = "terms") -> None:
         check(self.name, documents=documents, terms=terms)
         one_of(self.name, "form", form, ("terms", "passages"))
         if not 0 < weight <= 1:

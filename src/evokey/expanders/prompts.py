@@ -1,4 +1,8 @@
-"""Prompts are files. A query, a passage or a task is filled in as data, in one pass: nothing in it is read again."""
+"""Prompts are files. A query, a passage or a task is filled in as data, in one pass: nothing in it is read again.
+
+Above a line of --- stands what the model is told (system), below it what it is given (user); without such a line, all
+is said by the user.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from evokey.errors import InvalidSettings
 from evokey.types import Message, digest
 
 _PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_RULE = re.compile(r"^---\s*$", re.MULTILINE)
 _OWN_TAGS = re.compile(r"<(\s*/?\s*(?:query|wording|passages?|expansion|response|think)\b[^<>]{0,40})>", re.IGNORECASE)
 
 
@@ -32,7 +37,10 @@ class Prompt:
     def filled(self, **values: str) -> list[Message]:
         """The messages to send. Data cannot close the tag it stands in, nor open another place."""
         quoted = {name: _OWN_TAGS.sub(r"‹\1›", value) for name, value in values.items()}
-        return [Message("user", _PLACE.sub(lambda place: quoted.get(place[1], place[0]), self.text).strip())]
+        roles = ("system", "user") if _RULE.search(self.text) else ("user",)
+        parts = _RULE.split(self.text, maxsplit=1)
+        filled = [_PLACE.sub(lambda place: quoted.get(place[1], place[0]), part).strip() for part in parts]
+        return [Message(role, text) for role, text in zip(roles, filled, strict=True) if text]
 
 
 def packaged(name: str) -> Prompt:

@@ -63,15 +63,17 @@ def tidy(
     """The units worth keeping, in order: no blank, refusal, stammer, echo of query or prompt, and nothing twice."""
     asked, told = normal(query), _runs(normal(prompt))
     kept: list[Unit] = []
-    seen: list[tuple[Unit, str, frozenset[str]]] = []
-    for piece in list(pieces)[:CONSIDERED]:
+    seen: list[str] = []
+    considered = list(pieces)[:CONSIDERED]
+    for number, piece in enumerate(considered, 1):
         unit = Unit(shortened(piece.text, longest), piece.positive)
         said = normal(unit.text)
-        words = frozenset(said.split())
-        repeated = any(_repeats(unit, said, words, *other) for other in seen)
-        seen.append((unit, said, words))
+        cut_off = bool(told) and number == len(considered) and any(one.startswith(said) for one in [asked, *seen])
+        repeated = any(said == other or _alike(said, other) for other in seen)
+        seen.append(said)
         if said and not (
-            repeated
+            cut_off
+            or repeated
             or _REFUSAL.match(unit.text)
             or _stammers(said)
             or _echoes_query(said, asked)
@@ -81,12 +83,6 @@ def tidy(
     return _fewer(kept, most)
 
 
-def _repeats(unit: Unit, said: str, words: frozenset[str], other: Unit, before: str, others: frozenset[str]) -> bool:
-    """The same as another unit, give or take a word that decides nothing, or the beginning of it: an answer cut off."""
-    begins = unit.positive == other.positive and before.startswith(said)
-    return said == before or begins or _alike(words, others)
-
-
 def _stammers(said: str) -> bool:
     """A model that has lost its way says the same words over and over."""
     count = max(said.count(" ") - 1, 0)
@@ -94,9 +90,9 @@ def _stammers(said: str) -> bool:
 
 
 def _echoes_query(said: str, asked: str) -> bool:
-    """The query or its beginning, or the query with an announcement: "Question: …"."""
+    """The query, or the query with an announcement: "Question: …"."""
     rest = said.replace(asked, " ", 1) if asked.count(" ") > 2 else said
-    return asked.startswith(said) or (rest != said and set(rest.split()) <= _ANNOUNCING)
+    return said == asked or (rest != said and set(rest.split()) <= _ANNOUNCING)
 
 
 def _echoes_prompt(said: str, asked: str, told: frozenset[str]) -> bool:
@@ -161,9 +157,12 @@ def normal(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two texts differ in a word or two that decide nothing: neither a number nor a no."""
-    common, differing = one & other, one ^ other
-    if len(common) < ALIKE * len(one | other):
+def _alike(one: str, other: str) -> bool:
+    """Whether two texts differ in a word or two that decide nothing: neither a number, nor a no, nor the order."""
+    words, others = one.split(), other.split()
+    common, differing = set(words) & set(others), set(words) ^ set(others)
+    if len(common) < ALIKE * (len(common) + len(differing)):
         return False
-    return not any(word in _OPPOSITES or any(sign.isdigit() for sign in word) for word in differing)
+    if any(word in _OPPOSITES or any(sign.isdigit() for sign in word) for word in differing):
+        return False
+    return [word for word in words if word in common] == [word for word in others if word in common]
