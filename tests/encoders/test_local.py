@@ -298,6 +298,24 @@ def test_splade_weighs_the_whole_vocabulary(tmp_path: Path) -> None:
     assert (encoder.pivots(np.ones(3), 1.0), encoder.idf(100, 1)) == (None, 1.0)
 
 
+@pytest.mark.parametrize("name", ["splade", "bge-m3-sparse"])
+def test_a_memory_of_learned_weights_scores_by_their_inner_product(
+    opened: Opener, bge_m3: Path, tmp_path: Path, name: str
+) -> None:
+    folder = bge_m3 if name == "bge-m3-sparse" else tiny.bert(tmp_path / "splade", "BertForMaskedLM")
+    memory = opened(encoder={"name": name, "model": str(folder)})
+    memory.add([evokey.Document(str(row), TEXTS[row]) for row in SAID])
+    encoder = registry.load("encoder", name)(model=str(folder))
+    held = encoder.documents(TEXTS)
+    hits = 0
+    for asked, text in zip(encoder.queries(TEXTS), TEXTS, strict=True):
+        wanted = {str(row): sum(asked[word] * held[row].get(word, 0) for word in asked) for row in SAID}
+        found = {hit.id: hit.score for hit in memory.search(text, 4)} if text.strip() else {}
+        assert found == pytest.approx({id: score for id, score in wanted.items() if score > 0}, rel=1e-4)
+        hits += len(found)
+    assert hits >= 4
+
+
 def test_a_cross_encoder_scores_query_and_document_as_one_text(tmp_path: Path) -> None:
     folder = tiny.bert(tmp_path / "pairs", "BertForSequenceClassification", num_labels=1)
     reranker = CrossEncoder(str(folder), batch_size=2)
