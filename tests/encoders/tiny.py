@@ -55,6 +55,8 @@ def bge_m3(folder: Path) -> Path:
     )
     transformers.XLMRobertaModel(config).save_pretrained(folder)
     tokenizer(ROBERTA, "<s>", "</s>", "<unk>", "<pad>", "<mask>").save_pretrained(folder)
-    torch.save(torch.nn.Linear(32, 1).state_dict(), folder / "sparse_linear.pt")
+    weights = torch.nn.Linear(32, 1)
+    torch.nn.init.constant_(weights.bias, 0.4)  # most words weigh something, some nothing
+    torch.save(weights.state_dict(), folder / "sparse_linear.pt")
     torch.save(torch.nn.Linear(32, 32).state_dict(), folder / "colbert_linear.pt")
     return folder
