@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Generator as Generator_
 from typing import ClassVar, Literal, Protocol
 
-from evokey.types import Completion, Document, Expansion, Message, Scores, Vectors
+from evokey.types import Answer, Attempt, Completion, Document, Expansion, Hit, Message, Ruling, Scores, Vectors
 
 Bag = Mapping[str, float]
 """A text as a sparse vector: term → count or weight."""
@@ -116,3 +117,24 @@ class Expander(Protocol):
     """Name and whatever decides the answer: model, prompt."""
 
     def expand(self, query: str, look: Look) -> Expansion: ...
+
+
+class Generator(Protocol):
+    """Query and hits → an answer that cites them."""
+
+    identity: str
+
+    def answer(self, query: str, hits: Sequence[Hit]) -> Answer: ...
+
+    def stream(self, query: str, hits: Sequence[Hit]) -> Generator_[str, None, Answer]:
+        """The same, piece by piece; its return value is the whole answer."""
+        ...
+
+
+class Verifier(Protocol):
+    """Attempt → ruling. What cannot be told (NaN, a failed call, a malformed answer) is an abstention, never an error."""
+
+    identity: str
+    looks_at: ClassVar[Literal["retrieval", "generation", "both"]]
+
+    def verify(self, attempt: Attempt) -> Ruling: ...

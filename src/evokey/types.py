@@ -4,7 +4,10 @@
 |------------|--------------|--------------------------------------------------------------|
 | Document   | the caller   | id, text, title, metadata                                    |
 | Hit        | search       | a document and its score                                     |
-| Verdict    | a verifier   | how right one document is for one query                      |
+| Expansion  | an expander  | a query in more words: its units                             |
+| Answer     | a generator  | a text, and the documents it cites                           |
+| Ruling     | a verifier   | whether an attempt succeeded, and which documents were right |
+| Verdict    | feedback     | how right one document is for one query                      |
 | Lesson     | feedback     | a query, its units and its verdicts: one verified fact       |
 | Choice     | evolution    | how far one retriever's keys move, and how rows are handicapped |
 | EpochReport| evolve       | what was proposed, how it did on held-out queries, and why it was published or not |
@@ -138,6 +141,46 @@ class Expansion:
     def unwanted(self) -> tuple[str, ...]:
         """The units that say what is not sought."""
         return tuple(unit.text for unit in self.units if not unit.positive)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a generator wrote, from the documents it was shown."""
+
+    query: str
+    text: str
+    citations: tuple[str, ...]
+    """Ids of the documents it names as its sources, each one of the hits."""
+    hits: tuple[Hit, ...]
+    model: str
+    spent: Spent = Spent()
+    finished: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What a verifier looks at: what was found, what was answered, and what is known to be right."""
+
+    query: str
+    hits: tuple[Hit, ...]
+    answer: Answer | None = None
+    expected: tuple[str, ...] = ()
+    """Gold answers, any of which is right."""
+    relevant: Mapping[str, float] | None = None
+    """Judged documents: grade above 0 is right. None: nobody judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A verifier's word on an attempt."""
+
+    success: bool | None
+    """None abstains: it cannot tell."""
+    score: float | None = None
+    grades: Mapping[str, float] = field(default_factory=dict)
+    """Documents it vouches for (above 0) or against (below 0); others it says nothing about."""
+    reason: str = ""
+    spent: Spent = Spent()
 
 
 @dataclass(frozen=True, slots=True)
