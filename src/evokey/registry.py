@@ -28,6 +28,7 @@ class Component:
     """One line for lists; without it, the first line of the module's docstring."""
 
 
+_SENTENCES = "evokey.encoders.sentence_transformers:SentenceTransformers"
 COMPONENTS: dict[str, dict[str, Component]] = {
     "keys": {
         "full": Component("evokey.keys.full:Full"),
@@ -44,21 +45,37 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "cohere": Component("evokey.encoders.cohere:Cohere", "remote"),
         "voyage": Component("evokey.encoders.voyage:Voyage", "remote"),
         "cached": Component("evokey.encoders.cached:Cached"),
-        "sentence-transformers": Component("evokey.encoders.sentence_transformers:SentenceTransformers", "local"),
+        "sentence-transformers": Component(_SENTENCES, "local"),
         **{
-            name: Component("evokey.encoders.sentence_transformers:SentenceTransformers", "local", {"model": name})
-            for name in (
-                "all-MiniLM-L6-v2",
-                "bge-base-en-v1.5",
-                "bge-large-en-v1.5",
-                "distilbert-base-uncased",
-                "gte-base",
-            )
+            name: Component(_SENTENCES, "local", {"model": name}, about)
+            for name, about in {
+                "all-MiniLM-L6-v2": "MiniLM (384 dimensions): small and good; its weights come with the package.",
+                "gte-base": "GTE base (thenlper, 768 dimensions), from the hub.",
+                "bge-base-en-v1.5": "BGE base (BAAI, 768 dimensions), with its query instruction, from the hub.",
+                "bge-large-en-v1.5": "BGE large (BAAI, 1024 dimensions), with its query instruction, from the hub.",
+                "distilbert-base-uncased": "DistilBERT, mean of its tokens (768 dimensions), from the hub.",
+            }.items()
         },
-        "token-vectors": Component("evokey.encoders.sentence_transformers:TokenVectors", "local"),
-        "bge-m3": Component("evokey.encoders.bge_m3:BgeM3", "local"),
-        "bge-m3-sparse": Component("evokey.encoders.bge_m3:BgeM3Sparse", "local"),
-        "bge-m3-multi": Component("evokey.encoders.bge_m3:BgeM3Multi", "local"),
+        "token-vectors": Component(
+            "evokey.encoders.sentence_transformers:TokenVectors",
+            "local",
+            about="Late interaction with any sentence-transformers model: a vector for each token.",
+        ),
+        "bge-m3": Component(
+            "evokey.encoders.bge_m3:BgeM3",
+            "local",
+            about="BGE-M3, dense (1024 dimensions, many languages), from the hub.",
+        ),
+        "bge-m3-sparse": Component(
+            "evokey.encoders.bge_m3:BgeM3Sparse",
+            "local",
+            about="BGE-M3, learned sparse: a weight for each token, from the hub.",
+        ),
+        "bge-m3-multi": Component(
+            "evokey.encoders.bge_m3:BgeM3Multi",
+            "local",
+            about="BGE-M3, late interaction: a vector for each token, from the hub.",
+        ),
         "splade": Component("evokey.encoders.splade:Splade", "local"),
         "onnx": Component("evokey.encoders.onnx:Onnx", "onnx"),
     },
@@ -100,6 +117,9 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "turbo-rewriter": Component("evokey.expanders.turbo:TurboRewriter"),
         "synonyms": Component("evokey.expanders.synonyms:Synonyms", "wordnet"),
         "prf": Component("evokey.expanders.prf:PRF"),
+    },
+    "tool": {
+        "export-onnx": Component("evokey.encoders.export:export", "export"),
     },
     "policy": {
         "guarded": Component("evokey.evolution.guarded:Guarded"),

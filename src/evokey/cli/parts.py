@@ -1,8 +1,9 @@
-"""Commands that list what a memory can be made of: encoders, keys, llms, expanders; and expand, to try these."""
+"""Commands around the parts of a memory: encoders, keys, llms, expanders list them; expand tries them; export-onnx."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -124,4 +125,23 @@ def _listed(kind: str, as_json: bool) -> None:
     screen.console.print(table)
 
 
-COMMANDS = (encoders, keys, llms, expanders, expand)
+def export_onnx(
+    model: Annotated[str, typer.Argument(help="A preset such as all-MiniLM-L6-v2, a name on the hub, or a folder.")],
+    folder: Annotated[
+        Path | None, typer.Argument(help="Where to put it; else where encoder onnx looks for it.")
+    ] = None,
+    precision: Annotated[str, typer.Option(help="fp32, or int8: smaller and faster, almost as exact.")] = "int8",
+    as_json: AsJson = False,
+) -> None:
+    """Make an ONNX file of a model, to encode without torch: then use encoder onnx with this model or folder."""
+    with screen.reported(as_json):
+        export = registry.load("tool", "export-onnx")
+        with screen.working(f"exporting {model}", as_json):
+            made = export(model, folder, precision)
+        if as_json:
+            screen.emit({"model": model, "at": str(made), "precision": precision})
+            return
+        screen.say(f"{escape(model)} in {precision} at [bold]{escape(str(made))}[/]")
+
+
+COMMANDS = (encoders, keys, llms, expanders, expand, export_onnx)
