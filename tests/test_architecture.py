@@ -15,7 +15,7 @@ SOURCE = Path(evokey.__file__).parent
 ORDER = [
     ["types", "errors"],
     ["protocols", "registry", "service"],
-    ["keys", "encoders", "stores", "rerankers", "fusion", "checks"],
+    ["keys", "encoders", "stores", "rerankers", "fusion", "checks", "novelty"],
     ["ingest", "ledger"],
     ["overlay"],
     ["retriever"],
