@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -36,8 +37,8 @@ class Agreement:
             return "one says no where the other does not"
         if one.fold == other.fold:
             return None
-        if one.question != other.question:
-            return f"one asks for a {one.question or 'thing'}, the other for a {other.question or 'thing'}"
+        if one.questions != other.questions:
+            return f"what is asked for: {_shown(one.questions)} and {_shown(other.questions)}"
         if one.identifiers != other.identifiers:
             return f"names: {_shown(one.identifiers ^ other.identifiers)}"
         if one.mood != other.mood:
@@ -56,8 +57,7 @@ class Agreement:
         if len(one) == len(other) == 1 and one[0].text != other[0].text:
             return f"one word each, {one[0].text} and {other[0].text}"
         self._encode(word.text for word in (*one, *other))
-        forward = [self._counterpart(word, other) for word in one]
-        backward = [self._counterpart(word, one) for word in other]
+        forward, backward = self._counterparts(one, other), self._counterparts(other, one)
         alone = [
             word.text
             for word, found in (*zip(one, forward, strict=True), *zip(other, backward, strict=True))
@@ -74,13 +74,22 @@ class Agreement:
             return f"the other way round: {turned}"
         return None
 
-    def _counterpart(self, word: Word, others: Sequence[Word]) -> int | None:
-        for number, other in enumerate(others):
-            if other.stem == word.stem:
-                return number
-        near = [(self._similarity(word, other), -number) for number, other in enumerate(others)]
-        best, number = max(near)
-        return -number if best >= NEAR else None
+    def _counterparts(self, one: Sequence[Word], other: Sequence[Word]) -> list[int | None]:
+        """For each word the place of the same word in the other query, of repeated ones in turn; or of a synonym."""
+        places: dict[str, list[int]] = {}
+        for place, word in enumerate(other):
+            places.setdefault(word.stem, []).append(place)
+        taken: Counter[str] = Counter()
+        found: list[int | None] = []
+        for word in one:
+            same = places.get(word.stem)
+            found.append(same[min(taken[word.stem], len(same) - 1)] if same else self._synonym(word, other))
+            taken[word.stem] += 1
+        return found
+
+    def _synonym(self, word: Word, others: Sequence[Word]) -> int | None:
+        best, place = max((self._similarity(word, other), -place) for place, other in enumerate(others))
+        return -place if best >= NEAR else None
 
     def _similarity(self, one: Word, other: Word) -> float:
         if one.name or other.name or min(len(one.text), len(other.text)) < SHORTEST or opposite(one.text, other.text):
@@ -115,6 +124,8 @@ def _turned(one: Sequence[Word], other: Sequence[Word], counterparts: Sequence[i
                 continue
             roles = (first.role, second.role)
             if roles[0] != roles[1] and roles == (other[b].role, other[a].role):
+                return f"{first.text}, {second.text}"
+            if j == i + 1 and a == b + 1 and second.role and second.role == other[a].role:
                 return f"{first.text}, {second.text}"
             if a > b and any(b < counterparts[k] < a for k in range(i + 1, j)):
                 return f"{first.text}, {second.text}"

@@ -176,8 +176,8 @@ class Reading:
     negations: int
     poles: frozenset[str]
     """Stems that have an opposite."""
-    question: str
-    """What kind of thing is asked for: time, place, person, reason, quantity; otherwise empty."""
+    questions: tuple[str, ...]
+    """What kinds of things are asked for: time, place, person, reason, quantity."""
     mood: str
     """Whether a fact is asked for, with a yes or no to answer, and of which time; otherwise empty."""
     persons: frozenset[str]
@@ -215,7 +215,7 @@ def read(query: str) -> Reading:
         identifiers=frozenset(part.casefold() for part in _parts(text) if IDENTIFIER.search(part)),
         negations=negations,
         poles=frozenset(map(stem, folded)) & POLES.keys(),
-        question=next((kind for kind, pattern in ASKED if pattern.search(spoken)), ""),
+        questions=tuple(kind for kind, pattern in ASKED for _ in pattern.findall(spoken)),
         mood=_mood(spoken),
         persons=_persons(spoken),
     )
