@@ -32,7 +32,7 @@ from rich.progress import track
 import evokey
 from evokey.encoders.wordllama import WordLlamaEncoder
 from evokey.keys.words import STOP_WORDS
-from evokey.novelty import NEAR, Novelty
+from evokey.novelty import NEAR, SAME_WORDS, Novelty
 from evokey.novelty.reading import read
 
 HERE = Path(__file__).parent
@@ -139,7 +139,7 @@ class Counts:
             self.novelty.add(query)
             self.owner[query] = intent
         else:
-            kind = "the same words" if match.similarity == 1 and match.why == "the same words" else "other words"
+            kind = match.why if match.why == SAME_WORDS else "other words"
             self.hits[kind] += 1
             if self.owner[match.query].right != intent.right:
                 self.hits[f"{kind}, false"] += 1

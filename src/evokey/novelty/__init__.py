@@ -27,6 +27,7 @@ NEAR = 0.8
 """The least cosine of two wordings of one intent. Calibrated with WordLlama: under one match in a hundred is false."""
 MOST_COMPARED = 32
 FIRST_ROWS = 64
+SAME_WORDS = "the same words"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,11 @@ class Novelty:
 
     def known(self, query: str) -> Match | None:
         """The nearest earlier query with the same intent; None when the intent is new."""
-        reading, known = read(checks.query(query)), self._known
+        query, known = checks.query(query), self._known
+        reading = read(query)
         row = known.rows.get(reading.fold, known.count)
         if row < known.count:
-            return Match(known.queries[row], 1.0, "the same words")
+            return Match(known.queries[row], 1.0, SAME_WORDS)
         for similarity, row in self._nearest(query, known):
             if self._agreement.difference(reading, known.readings[row]) is None:
                 return Match(known.queries[row], similarity, "near, and nothing differs")
@@ -91,10 +93,13 @@ class Novelty:
 
     def add_many(self, queries: Iterable[str]) -> int:
         """Adds those not yet there, encoded together; returns how many they were."""
-        readings = {reading.fold: (query, reading) for query in queries for reading in [read(checks.query(query))]}
+        given: dict[str, tuple[str, Reading]] = {}
+        for query in map(checks.query, queries):
+            reading = read(query)
+            given.setdefault(reading.fold, (query, reading))
         with self._writing:
             known = self._known
-            new = [pair for fold, pair in readings.items() if fold not in known.rows]
+            new = [pair for fold, pair in given.items() if fold not in known.rows]
             if new:
                 vectors = np.asarray(self.encoder.queries([query for query, _ in new]), np.float32)
                 self._known = _grown(known, new, vectors)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from evokey.encoders.wordllama import WordLlamaEncoder
 from evokey.novelty.reading import POLES, Reading, Word, alike, opposite, stem
 from evokey.types import Vectors
@@ -16,6 +14,9 @@ NEAR = 0.6
 together."""
 SHORTEST = 3
 """Letters a word must have to have a synonym."""
+NOWHERE = -1
+MOST_KEPT = 50_000
+"""Word vectors that are remembered."""
 MOST_WORDS = 64
 """Content words of the longest query that is compared; longer ones are known by exact repetition only."""
 STRICT = frozenset(map(stem, "more less fewer most least before after without all some first last next always".split()))
@@ -56,12 +57,11 @@ class Agreement:
             return f"more than {MOST_WORDS} words are not compared"
         if len(one) == len(other) == 1 and one[0].text != other[0].text:
             return f"one word each, {one[0].text} and {other[0].text}"
-        self._encode(word.text for word in (*one, *other))
         forward, backward = self._counterparts(one, other), self._counterparts(other, one)
         alone = [
             word.text
             for word, found in (*zip(one, forward, strict=True), *zip(other, backward, strict=True))
-            if found is None
+            if found == NOWHERE
         ]
         if alone:
             return f"only one speaks of {_shown(alone)}"
@@ -70,38 +70,40 @@ class Agreement:
             return "too few words in common"
         if _negated(one, other, forward) or _negated(other, one, backward):
             return "they say no to different things"
-        if turned := _turned(one, other, [found or 0 for found in forward]):
-            return f"the other way round: {turned}"
-        return None
+        turned = _turned(one, other, forward) or _turned(other, one, backward)
+        return f"the other way round: {turned}" if turned else None
 
-    def _counterparts(self, one: Sequence[Word], other: Sequence[Word]) -> list[int | None]:
+    def _counterparts(self, one: Sequence[Word], other: Sequence[Word]) -> list[int]:
         """For each word the place of the same word in the other query, of repeated ones in turn; or of a synonym."""
         places: dict[str, list[int]] = {}
         for place, word in enumerate(other):
             places.setdefault(word.stem, []).append(place)
         taken: Counter[str] = Counter()
-        found: list[int | None] = []
+        found: list[int] = []
         for word in one:
             same = places.get(word.stem)
             found.append(same[min(taken[word.stem], len(same) - 1)] if same else self._synonym(word, other))
             taken[word.stem] += 1
         return found
 
-    def _synonym(self, word: Word, others: Sequence[Word]) -> int | None:
+    def _synonym(self, word: Word, others: Sequence[Word]) -> int:
         best, place = max((self._similarity(word, other), -place) for place, other in enumerate(others))
-        return -place if best >= NEAR else None
+        return -place if best >= NEAR else NOWHERE
 
     def _similarity(self, one: Word, other: Word) -> float:
         if one.name or other.name or min(len(one.text), len(other.text)) < SHORTEST or opposite(one.text, other.text):
             return -1.0
         if alike(one.text, other.text):
             return -1.0
-        return float(self._vectors[one.text] @ self._vectors[other.text])
+        return float(self._vector(one.text) @ self._vector(other.text))
 
-    def _encode(self, words: Iterable[str]) -> None:
-        missing = [word for word in dict.fromkeys(words) if word not in self._vectors]
-        if missing:
-            self._vectors |= zip(missing, np.asarray(self._encoder.queries(missing)), strict=True)
+    def _vector(self, word: str) -> Vectors:
+        found = self._vectors.get(word)
+        if found is None:
+            if len(self._vectors) >= MOST_KEPT:
+                self._vectors = {}
+            found = self._vectors[word] = self._encoder.queries([word])[0]
+        return found
 
 
 def _opposed(one: frozenset[str], other: frozenset[str]) -> str:
@@ -111,8 +113,8 @@ def _opposed(one: frozenset[str], other: frozenset[str]) -> str:
     return ""
 
 
-def _negated(one: Sequence[Word], other: Sequence[Word], counterparts: Sequence[int | None]) -> bool:
-    return any(word.negated and not other[found or 0].negated for word, found in zip(one, counterparts, strict=True))
+def _negated(one: Sequence[Word], other: Sequence[Word], counterparts: Sequence[int]) -> bool:
+    return any(word.negated and not other[found].negated for word, found in zip(one, counterparts, strict=True))
 
 
 def _turned(one: Sequence[Word], other: Sequence[Word], counterparts: Sequence[int]) -> str:
