@@ -20,7 +20,8 @@ class Expanding:
     ) -> None:
         self._make, self._kept, self._lessons, self._now = expander, kept, lessons, now
         self._made: Expander | None = None
-        self._novelty: Novelty | None = None
+        self._novelty, self._counted = Novelty(), 0
+        """The queries that were expanded, and how many: another process may expand some too."""
 
     @property
     def expander(self) -> Expander:
@@ -47,8 +48,6 @@ class Expanding:
             return
         self._kept.put(expansion, self.expander.identity, self._now())
         self._kept.count(expansion.spent if asked else Spent(), saved=0 if asked else 1)
-        if asked and self._novelty is not None:
-            self._novelty.add(expansion.query)
 
     def judged(self, query: str, right: Sequence[str]) -> None:
         """What was verified tells whether an intent was really known: if not, the query gets its own expansion."""
@@ -62,14 +61,17 @@ class Expanding:
 
     def forget(self, queries: Sequence[str]) -> None:
         self._kept.forget(queries)
-        self._novelty = None
+        self._counted = 0
 
     def bill(self) -> Bill:
         return self._kept.bill()
 
     def _familiar(self) -> Novelty:
         queries = self._kept.queries(self.expander.identity)
-        if self._novelty is None or len(self._novelty.queries) != len(queries):  # another process may have asked
-            self._novelty = Novelty()
-            self._novelty.add_many(queries)
+        if len(queries) != self._counted:
+            fresh = (
+                Novelty(self._novelty.encoder) if len(queries) < self._counted or not self._counted else self._novelty
+            )
+            fresh.add_many(queries)
+            self._novelty, self._counted = fresh, len(queries)
         return self._novelty

@@ -1,0 +1,519 @@
+"""Pay once per intent: a Zipf stream of queries in many wordings, and how many of them still need an expansion.
+
+    python benchmarks/stream.py [--data ../shared/data] [--queries 20000] [--alpha 1.2] [--encoder bm25] [--out FILE]
+
+Intents are NFCorpus's queries (with the further wordings of the set: titles and video descriptions) and CLINC150's
+intents (150 wordings each), 3,000 and more; ranks are dealt at random, wordings uniformly, which is the hard case. A
+query that Novelty does not know costs one expansion, whose verified outcome, the judged documents, is fed back; the
+memory evolves every so often. Counted beside it: the distinct intents (nobody can pay less; the paper's Θ(T^(1/α)) is
+about these), the distinct wordings (what a cache of exact repeats pays), and one call for each query.
+
+A hit is false when the documents judged right for the two queries are not the same. Besides the stream, false hits are
+counted on whole sets, where each query asks all others of its set, and on real queries turned into their opposite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from holdout import lines, ndcg_of
+from rich.progress import track
+
+import evokey
+from evokey.encoders.wordllama import WordLlamaEncoder
+from evokey.keys.words import STOP_WORDS
+from evokey.novelty import NEAR, SAME_WORDS, Novelty
+from evokey.novelty.reading import read
+
+HERE = Path(__file__).parent
+SETS = "locomo10 scifact climate_fever_evidence cranfield pubmedqa_l nfcorpus clinc150".split()
+FLIPPED = "scifact locomo10 nfcorpus climate_fever_evidence cranfield clinc150".split()
+OTHER_ALPHAS = (1.1, 1.3, 1.5)
+MOST_FLIPS = 150
+"""Per rule and set."""
+SHORT_FORMS = {"titles", "vid-titles", "vid-desc", "nontopic-titles"}
+"""Wordings a person may type; the form "all" is a page."""
+WINDOW = 2_000
+
+
+@dataclass(frozen=True)
+class Intent:
+    name: str
+    wordings: tuple[str, ...]
+    grades: dict[str, int]
+
+    @property
+    def right(self) -> frozenset[str]:
+        return frozenset(self.grades)
+
+
+# ---- the intents
+
+
+def judged(folder: Path) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    for path in sorted((folder / "qrels").glob("*.tsv")):
+        for row in path.read_text("utf-8").splitlines()[1:]:
+            query, document, grade = row.split("\t")
+            if float(grade) > 0:
+                found[query][f"{folder.name}/{document}"] = int(float(grade))
+    return found
+
+
+def documents(folder: Path) -> list[evokey.Document]:
+    return [
+        evokey.Document(f"{folder.name}/{row['_id']}", row["text"], row.get("title") or "")
+        for row in lines(folder / "corpus.jsonl")
+    ]
+
+
+def by_fold(wordings: list[str]) -> tuple[str, ...]:
+    """Wordings that differ in more than case, spacing and punctuation."""
+    return tuple({read(text).fold: text for text in reversed(wordings)}.values())
+
+
+def intents(folder: Path) -> list[Intent]:
+    """One for each set of judged documents: queries with the same right documents are wordings of one intent."""
+    held = {document.id for document in documents(folder)}
+    grades = {
+        query: kept
+        for query, given in judged(folder).items()
+        if (kept := {document: grade for document, grade in given.items() if document in held})
+    }
+    wordings: dict[frozenset[str], list[str]] = defaultdict(list)
+    first: dict[frozenset[str], dict[str, int]] = {}
+    forms = lines(folder / "query_forms.jsonl") if (folder / "query_forms.jsonl").exists() else []
+    for row in lines(folder / "queries.jsonl") + [row for row in forms if row["form"] in SHORT_FORMS]:
+        if row["_id"] in grades:
+            right = frozenset(grades[row["_id"]])
+            first.setdefault(right, grades[row["_id"]])
+            wordings[right].append(row["text"])
+    return [
+        Intent(f"{folder.name}/{number}", by_fold(texts), first[right])
+        for number, (right, texts) in enumerate(wordings.items())
+    ]
+
+
+def zipf(count: int, alpha: float) -> np.ndarray:
+    weights = np.arange(1, count + 1) ** -alpha
+    return weights / weights.sum()
+
+
+def stream(known: list[Intent], queries: int, alpha: float, seed: int) -> list[tuple[Intent, str]]:
+    chance = np.random.default_rng(seed)
+    ranked = [known[number] for number in chance.permutation(len(known))]
+    picks = chance.choice(len(ranked), size=queries, p=zipf(len(ranked), alpha))
+    return [(ranked[pick], ranked[pick].wordings[chance.integers(len(ranked[pick].wordings))]) for pick in picks]
+
+
+# ---- the stream
+
+
+class Counts:
+    """What arrives, and what it costs."""
+
+    def __init__(self) -> None:
+        self.novelty = Novelty()
+        self.owner: dict[str, Intent] = {}
+        self.calls: list[int] = []
+        self.intents: set[str] = set()
+        self.folds: set[str] = set()
+        self.distinct: list[tuple[int, int]] = []
+        self.hits: Counter[str] = Counter()
+        self.false: list[tuple[str, str]] = []
+
+    def arrive(self, intent: Intent, query: str) -> bool:
+        """Whether an expansion is paid for."""
+        match = self.novelty.known(query)
+        if match is None:
+            self.novelty.add(query)
+            self.owner[query] = intent
+        else:
+            kind = match.why if match.why == SAME_WORDS else "other words"
+            self.hits[kind] += 1
+            if self.owner[match.query].right != intent.right:
+                self.hits[f"{kind}, false"] += 1
+                self.hits[f"{intent.name.split('/')[0]}, false"] += 1
+                self.false.append((query, match.query))
+            self.hits[intent.name.split("/")[0]] += 1
+        self.calls.append((self.calls[-1] if self.calls else 0) + (match is None))
+        self.intents.add(intent.name)
+        self.folds.add(read(query).fold)
+        self.distinct.append((len(self.intents), len(self.folds)))
+        return match is None
+
+    def summary(self, alpha: float, known: int) -> dict:
+        queries, hits = len(self.calls), self.hits["the same words"] + self.hits["other words"]
+        wrong = self.hits["the same words, false"] + self.hits["other words, false"]
+        distinct, wordings = self.distinct[-1]
+        return {
+            "alpha": alpha, "queries": queries, "intents": known, "intents_seen": distinct, "wordings_seen": wordings,
+            "calls": self.calls[-1], "hit_rate": hits / queries, "false_hit_rate": wrong / hits,
+            "hits": dict(self.hits), "false_pairs": len(set(self.false)),
+            "exponent": {
+                "calls": exponent(np.array(self.calls)),
+                "intents": exponent(np.array(self.distinct)[:, 0]),
+                "wordings": exponent(np.array(self.distinct)[:, 1]),
+                "intents_expected": exponent(expected(known, alpha, queries)),
+                "paper": 1 / alpha,
+            },
+            "false_examples": sorted(set(self.false))[:12],
+        }  # fmt: skip
+
+
+def expected(known: int, alpha: float, queries: int) -> np.ndarray:
+    """Distinct intents after 1, 2, … queries, by the sum of the paper's proof: Σ 1 − (1 − p_r)^T."""
+    chances, found = zipf(known, alpha), np.full(queries, np.nan)
+    for count in sampled(queries):
+        found[count - 1] = (1 - (1 - chances) ** count).sum()
+    return found
+
+
+def sampled(queries: int) -> list[int]:
+    return sorted({int(count) for count in np.geomspace(1, queries, 120)})
+
+
+def exponent(curve: np.ndarray) -> float:
+    """The slope over the last decade of the stream, in logarithms, at evenly spaced logarithms."""
+    counts = np.array([count for count in sampled(len(curve)) if count >= len(curve) / 10])
+    return float(np.polyfit(np.log(counts), np.log(curve[counts - 1]), 1)[0])
+
+
+class Taught:
+    """nDCG@10 of the intents that come again, from the untaught index and from the one that learns on the way."""
+
+    def __init__(self, memory: evokey.Memory) -> None:
+        self.memory = memory
+        self.seen: set[str] = set()
+        self.fed: set[str] = set()
+        self.scores: dict[tuple[str, int], float] = {}
+        self.points: list[tuple[int, bool, float, float]] = []
+        self.seconds = 0.0
+
+    def arrive(self, position: int, intent: Intent, query: str, paid: bool) -> None:
+        if intent.name in self.seen:
+            now = self.memory.stats().epoch
+            before, after = self.score(intent, query, 0), self.score(intent, query, now)
+            self.points.append((position, query in self.fed, before, after))
+        self.seen.add(intent.name)
+        if paid:
+            self.memory.feedback(query, relevant=intent.grades)
+            self.fed.add(query)
+
+    def score(self, intent: Intent, query: str, epoch: int) -> float:
+        key = (f"{intent.name}\n{query}", epoch)
+        if key not in self.scores:
+            hits = self.memory.search(query, k=10, epoch=epoch)
+            self.scores[key] = ndcg_of([hit.id for hit in hits], intent.grades)
+        return self.scores[key]
+
+    def evolve(self) -> str:
+        began = time.perf_counter()
+        report = self.memory.evolve()
+        self.seconds += time.perf_counter() - began
+        return report.reason
+
+    def windows(self, queries: int) -> list[dict]:
+        found = []
+        for start in range(0, queries, WINDOW):
+            inside = [point for point in self.points if start <= point[0] < start + WINDOW]
+            entry: dict = {"from": start, "to": start + WINDOW}
+            for name, kept in (("all", (True, False)), ("taught_wording", (True,)), ("other_wording", (False,))):
+                some = [point for point in inside if point[1] in kept]
+                entry[name] = {
+                    "queries": len(some),
+                    "untaught": float(np.mean([point[2] for point in some])) if some else None,
+                    "taught": float(np.mean([point[3] for point in some])) if some else None,
+                }
+            found.append(entry)
+        return found
+
+
+# ---- whole sets, and opposites
+
+
+def cross(folder: Path, encoder: WordLlamaEncoder) -> dict:
+    """Each wording of a set arrives once, in random order; beside it, cosine alone at the same number of hits."""
+    every = [(intent, wording) for intent in intents(folder) for wording in intent.wordings]
+    random.Random(5).shuffle(every)
+    counts = Counts()
+    for intent, query in track(every, f"{folder.name}: every query once", transient=True):
+        counts.arrive(intent, query)
+    hits = sum(counts.hits[kind] for kind in ("the same words", "other words"))
+    false = sum(counts.hits[f"{kind}, false"] for kind in ("the same words", "other words"))
+    owners = {query: intent for intent, query in every}
+    apart = sum(not counts.owner[match].right & owners[query].right for query, match in counts.false)
+    return {
+        "dataset": folder.name, "wordings": len(every), "hits": hits, "false": false,
+        "false_and_no_document_shared": apart,
+        "same_words_other_documents": counts.hits["the same words, false"],
+        "cosine_alone_false_rate": cosine_alone(every, hits, encoder),
+        "false_examples": sorted(set(counts.false))[:12],
+    }  # fmt: skip
+
+
+def cosine_alone(every: list[tuple[Intent, str]], hits: int, encoder: WordLlamaEncoder) -> float | None:
+    if not hits:
+        return None
+    vectors = encoder.queries([query for _, query in every])
+    nearest: list[tuple[float, bool]] = []
+    for row in range(1, len(every)):
+        similarities = vectors[:row] @ vectors[row]
+        best = int(similarities.argmax())
+        nearest.append((float(similarities[best]), every[best][0].right != every[row][0].right))
+    nearest.sort(reverse=True)
+    return float(np.mean([wrong for _, wrong in nearest[:hits]]))
+
+
+Flip = Callable[[str, random.Random, list[str]], str | None]
+AUXILIARY = re.compile(r"\b(is|are|was|were|does|do|did|can|could|has|have|will|would|should|may)\b", re.IGNORECASE)
+NUMBER = re.compile(r"\b\d+\b")
+TURNED = {
+    "increases": "decreases", "increase": "decrease", "increased": "decreased", "reduces": "increases",
+    "reduced": "increased", "reduce": "raise", "high": "low", "higher": "lower", "lower": "higher", "low": "high",
+    "more": "less", "less": "more", "before": "after", "after": "before", "with": "without", "positive": "negative",
+    "improves": "worsens", "activates": "inhibits", "activation": "inhibition", "inhibits": "promotes",
+    "benign": "malignant", "good": "bad", "best": "worst", "first": "last", "add": "remove", "cancel": "confirm",
+    "start": "stop", "on": "off", "up": "down", "early": "late", "warming": "cooling", "fast": "slow", "buy": "sell",
+    "present": "absent", "younger": "older", "old": "young", "next": "previous", "all": "none", "always": "never",
+    "healthy": "sick", "safe": "unsafe", "rising": "falling", "laminar": "turbulent", "subsonic": "supersonic",
+    "prevent": "cause", "preventing": "causing", "stable": "unstable", "men": "women", "raw": "cooked",
+}  # fmt: skip
+ASKED = {"when": "where", "who": "when", "where": "when", "why": "when", "how many": "which", "how long": "why"}
+JOINED = re.compile(
+    r"\b([\w-]{4,}) (to|than|causes?|before|after|from|leads to|inhibits|increases|reduces|affects?|into) ([\w-]{4,})\b"
+)
+
+
+def negated(query: str, chance: random.Random, names: list[str]) -> str | None:
+    found = AUXILIARY.search(query)
+    if not found:
+        return None
+    if query[found.end() :].startswith((" not", "n't")):
+        return query[: found.end()] + re.sub(r"^( not|n't)", "", query[found.end() :])
+    return f"{query[: found.end()]} {chance.choice(['not', 'never'])}{query[found.end() :]}"
+
+
+def renumbered(query: str, chance: random.Random, names: list[str]) -> str | None:
+    found = NUMBER.search(query)
+    if not found:
+        return None
+    old = int(found[0])
+    new = chance.choice([old + 1, old * 10, max(old - 1, 0) if old > 1 else old + 2])
+    return query[: found.start()] + str(new) + query[found.end() :]
+
+
+def renamed(query: str, chance: random.Random, names: list[str]) -> str | None:
+    own = [name for name in re.findall(r"(?<=\s)[A-Z][\w-]+", query) if name in names]
+    others = [name for name in names if name not in query]
+    if not own or not others or len(own) > len(query.split()) / 2:
+        return None
+    return re.sub(rf"\b{re.escape(own[0])}\b", chance.choice(others), query)
+
+
+def turned(query: str, chance: random.Random, names: list[str]) -> str | None:
+    places = [found for found in re.finditer(r"[a-z]+", query) if found[0] in TURNED]
+    if not places:
+        return None
+    found = chance.choice(places)
+    return query[: found.start()] + TURNED[found[0]] + query[found.end() :]
+
+
+def asked(query: str, chance: random.Random, names: list[str]) -> str | None:
+    for old, new in ASKED.items():
+        if query.lower().startswith(f"{old} "):
+            return f"{new.capitalize() if query[0].isupper() else new}{query[len(old) :]}"
+    return None
+
+
+def swapped(query: str, chance: random.Random, names: list[str]) -> str | None:
+    found = JOINED.search(query)
+    if not found or {found[1].lower(), found[3].lower()} & STOP_WORDS or found[1].lower() == found[3].lower():
+        return None
+    return f"{query[: found.start()]}{found[3]} {found[2]} {found[1]}{query[found.end() :]}"
+
+
+FLIPS: dict[str, Flip] = {
+    "negation": negated, "number": renumbered, "name": renamed, "opposite": turned, "question": asked,
+    "direction": swapped,
+}  # fmt: skip
+
+
+def flips(data: Path) -> Iterator[tuple[str, str, str]]:
+    """(rule, query, its opposite), of all sets in turn."""
+    for name in FLIPPED:
+        queries = sorted({row["text"] for row in lines(data / name / "queries.jsonl")})
+        seen = Counter(word for query in queries for word in re.findall(r"(?<=\s)[A-Z][\w-]+", query))
+        small = {word for query in queries for word in re.findall(r"\b[a-z][\w-]*", query)} | STOP_WORDS
+        names = sorted(word for word, count in seen.items() if count > 1 and word.lower() not in small)
+        for rule, flip in FLIPS.items():
+            chance = random.Random(f"{name} {rule}")
+            some = chance.sample(queries, len(queries))
+            made = [(query, new) for query in some if (new := flip(query, chance, names)) and new != query]
+            for query, new in made[:MOST_FLIPS]:
+                yield rule, query, new
+
+
+def adversarial(data: Path, encoder: WordLlamaEncoder) -> dict:
+    made = list(flips(data))
+    found: dict[str, list[tuple[str, str, bool, float]]] = defaultdict(list)
+    near = (encoder.queries([one for _, one, _ in made]) * encoder.queries([new for _, _, new in made])).sum(1)
+    for (rule, query, new), similarity in zip(made, near, strict=True):
+        novelty = Novelty(encoder)
+        novelty.add(query)
+        found[rule].append((query, new, novelty.known(new) is not None, float(similarity)))
+    every = [one for some in found.values() for one in some]
+    return {
+        "pairs": len(every),
+        "false": sum(hit for _, _, hit, _ in every),
+        "false_rate": float(np.mean([hit for _, _, hit, _ in every])),
+        "cosine_alone_false_rate": float(np.mean([similarity >= NEAR for *_, similarity in every])),
+        "median_cosine": float(np.median([similarity for *_, similarity in every])),
+        "rules": {
+            rule: {
+                "pairs": len(some),
+                "false": sum(hit for _, _, hit, _ in some),
+                "cosine_alone_false": sum(similarity >= NEAR for *_, similarity in some),
+                "examples": [(query, new) for query, new, hit, _ in some if hit][:8],
+            }
+            for rule, some in found.items()
+        },
+    }
+
+
+# ---- the picture
+
+
+def plot(result: dict, path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    pyplot.rcParams |= {
+        "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 200,
+        "legend.frameon": False, "axes.titlesize": 10, "axes.titlelocation": "left",
+    }  # fmt: skip
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9.2, 3.7), layout="constrained")
+    curves, alpha, last = result["curves"], result["stream"]["alpha"], result["stream"]["queries"]
+    counts = np.array(curves["queries"])
+    left.loglog(counts, counts, color="0.75", lw=1.2, label="one for each query")
+    left.loglog(counts, curves["wordings"], color="#c78a2c", lw=1.4, ls="--", label="distinct wordings (exact cache)")
+    left.loglog(counts, curves["calls"], color="#1f5fa8", lw=2.2, label="evokey")
+    left.loglog(counts, curves["intents"], color="#3a8f5c", lw=1.4, label="distinct intents (least possible)")
+    tail = counts[counts >= last / 10]
+    anchor = np.array(curves["calls"])[counts >= last / 10][0]
+    slope = result["stream"]["exponent"]["calls"]
+    left.loglog(
+        tail, anchor * 1.5 * (tail / tail[0]) ** (1 / alpha), color="black", lw=1, ls=":",
+        label=rf"slope $1/\alpha$ = {1 / alpha:.2f} (paper); evokey's: {slope:.2f}",
+    )  # fmt: skip
+    left.set(xlabel="queries $T$", ylabel="expansion calls", title=rf"Calls, Zipf stream with $\alpha$ = {alpha}")
+    left.legend(loc="upper left", fontsize=7.5)
+    windows = result["windows"]
+    middle = [(window["from"] + window["to"]) / 2 for window in windows]
+    styles = {
+        "taught_wording": ("#1f5fa8", "the wording that was taught"),
+        "other_wording": ("#c78a2c", "another wording"),
+    }
+    for name, (colour, label) in styles.items():
+        right.plot(middle, [window[name]["taught"] for window in windows], color=colour, lw=2.2, marker="o", ms=3.5,
+                   label=f"{label}, taught")  # fmt: skip
+        right.plot(middle, [window[name]["untaught"] for window in windows], color=colour, lw=1.3, ls="--",
+                   label=f"{label}, untaught")  # fmt: skip
+    right.set(xlabel="queries", ylabel="nDCG@10", ylim=(0, 1), xlim=(0, last), title="Intents that come again")
+    right.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    right.legend(loc="lower right", fontsize=7.5)
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=HERE.parents[1] / "shared" / "data")
+    parser.add_argument("--queries", type=int, default=20_000)
+    parser.add_argument("--alpha", type=float, default=1.2)
+    parser.add_argument("--encoder", default="bm25", help="of the memory: bm25, wordllama or hybrid")
+    parser.add_argument("--evolve-every", type=int, default=WINDOW)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="the result file; the picture goes beside it")
+    options = parser.parse_args()
+    began = time.perf_counter()
+    folders = [options.data / "nfcorpus", options.data / "clinc150"]
+    known = [intent for folder in folders for intent in intents(folder)]
+    encoder = WordLlamaEncoder()
+
+    counts = Counts()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        evokey.open(folder, encoder=None if options.encoder == "hybrid" else options.encoder) as memory,
+    ):
+        memory.add([document for folder in folders for document in documents(folder)])
+        taught = Taught(memory)
+        arriving = stream(known, options.queries, options.alpha, options.seed)
+        for position, (intent, query) in enumerate(track(arriving, "the stream")):
+            if position and position % options.evolve_every == 0:
+                reason = taught.evolve()
+                print(f"  {position:>6,} queries, {counts.calls[-1]:,} calls; {reason}", flush=True)
+            taught.arrive(position, intent, query, counts.arrive(intent, query))
+    at = sampled(options.queries)
+    result = {
+        "stream": counts.summary(options.alpha, len(known))
+        | {"seed": options.seed, "novelty": "wordllama", "near": NEAR},
+        "memory": {"encoder": options.encoder, "evolve_every": options.evolve_every, "evolve_seconds": taught.seconds},
+        "windows": taught.windows(options.queries),
+        "curves": {
+            "queries": at,
+            "calls": [counts.calls[count - 1] for count in at],
+            "intents": [counts.distinct[count - 1][0] for count in at],
+            "wordings": [counts.distinct[count - 1][1] for count in at],
+        },
+        "other_streams": [],
+        "sets": [],
+    }
+    for alpha in OTHER_ALPHAS:
+        other = Counts()
+        for intent, query in track(stream(known, options.queries, alpha, options.seed), f"α = {alpha}", transient=True):
+            other.arrive(intent, query)
+        result["other_streams"].append(other.summary(alpha, len(known)))
+    result["sets"] = [cross(options.data / name, encoder) for name in SETS]
+    result["adversarial"] = adversarial(options.data, encoder)
+    result["seconds"] = time.perf_counter() - began
+    show(result)
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+        plot(result, options.out.with_suffix(".png"))
+
+
+def show(result: dict) -> None:
+    for one in [result["stream"], *result["other_streams"]]:
+        slopes = {name: round(value, 3) for name, value in one["exponent"].items()}
+        print(
+            f"α {one['alpha']}: {one['queries']:,} queries, {one['intents_seen']:,} of {one['intents']:,} intents, "
+            f"{one['wordings_seen']:,} wordings, {one['calls']:,} calls; hit rate {one['hit_rate']:.3f}, "
+            f"false {one['false_hit_rate']:.4f}; {dict(one['hits'])}; exponents {slopes}"
+        )
+    for window in result["windows"]:
+        print(f"  {window}")
+    for one in result["sets"]:
+        print({key: value for key, value in one.items() if key != "false_examples"})
+    flipped = result["adversarial"]
+    print({key: value for key, value in flipped.items() if key != "rules"})
+    for rule, one in flipped["rules"].items():
+        print(f"  {rule}: {one}")
+    print(f"{result['seconds']:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
