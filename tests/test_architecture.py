@@ -23,9 +23,11 @@ ORDER = [
     ["retriever"],
     ["explain"],
     ["evolution"],
+    ["loop"],
     ["settings", "index"],
+    ["compare", "watch"],
     ["memory"],
-    ["demo", "doctor"],
+    ["demo", "doctor", "thinker"],
     ["cli"],
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

@@ -102,6 +102,17 @@ def units(texts: Sequence[str]) -> list[str]:
     return [text.strip() for text in found]
 
 
+def answers(expected: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Gold answers: one, several or none."""
+    if expected is None:
+        return ()
+    found = [expected] if isinstance(expected, str) else list(expected)
+    for text in found:
+        if not isinstance(text, str) or not text.strip() or not _storable(text):
+            raise InvalidInput(f"an expected answer is a non-empty text, not {text!r}")
+    return tuple(found)
+
+
 def actor(name: str) -> str:
     if not isinstance(name, str) or not name.strip() or not _storable(name):
         raise InvalidInput(f"an actor is a non-empty name, not {name!r}")

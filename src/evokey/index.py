@@ -49,7 +49,7 @@ class Index:
         self._mutex = threading.RLock()
         self._version = NEVER
         self._composed: dict[int, Overlays] = {}
-        self.position, self.epoch = Position(), 0
+        self.position, self.epoch, self._redacted = Position(), 0, 0
         self.live: Numbers = np.zeros(0, np.int64)
         self.catch_up()
 
@@ -84,6 +84,9 @@ class Index:
 
     def overlays(self, number: int) -> Overlays:
         """What an epoch has learned, composed from the ledger."""
+        found = self._composed.get(number)
+        if found is not None:
+            return found
         with self._mutex:
             if number not in self._composed:
                 while len(self._composed) >= EPOCHS_KEPT:
@@ -138,10 +141,13 @@ class Index:
                 self._index(one, live, added, removed, position.newest)
         chunked = any(one.kind == "sparse" and one.store.rows.several for one in self.retrievers)
         changed = bool(chunked and added) or self._documents.touch_lessons(self.position.newest, removed)
-        if epoch != self.epoch or changed:  # which chunk a text matches best follows BM25's weights
-            self._composed.clear()
+        if changed or self._epochs.redacted != self._redacted:  # which chunk a text matches follows BM25's weights
+            self._composed = {}
         self.remember()
-        self.position, self.epoch, self.live = position, epoch, live
+        self.position, self.live, self._redacted = position, live, self._epochs.redacted
+        if epoch != self.epoch and self._version != NEVER:
+            self.overlays(epoch)  # composed before it is searched: searches go on with the epoch before
+        self.epoch = epoch
 
     def _index(
         self, retriever: Retriever, live: Numbers, added: Sequence[int], removed: Sequence[int], newest: int

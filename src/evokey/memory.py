@@ -9,16 +9,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator as Generator_
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
-from evokey import checks, explain
+from evokey import checks, compare, explain
 from evokey import settings as settings_
 from evokey.errors import InvalidInput, InvalidVector, MemoryClosed, ServiceFailed
 from evokey.evolution import pools as pools_
@@ -34,7 +35,9 @@ from evokey.ledger.expansions import Expansions
 from evokey.ledger.lessons import Lessons, Pools
 from evokey.ledger.pins import Pins
 from evokey.ledger.sqlite import Database
-from evokey.protocols import Reranker
+from evokey.loop import Loop, Thought
+from evokey.protocols import LLM, Generator, Reranker, Verifier
+from evokey.watch import Learner, Proposed
 from evokey.types import (
     Document,
     DocumentChange,
@@ -57,8 +60,6 @@ RETRIEVED = 100
 """How much of what a verified query finds is recorded for the paper's rule."""
 RERANKED = 50
 """How many of the hits a reranker looks at."""
-COMPARED = 400
-"""How many taught queries a diff asks."""
 
 
 def open(
@@ -72,6 +73,8 @@ def open(
     fusion: settings_.Named | None = None,
     reranker: settings_.Named | None = None,
     llm: settings_.Named | None = None,
+    generator: settings_.Named | None = None,
+    verifier: settings_.Named | None = None,
     now: Callable[[], float] = time.time,
 ) -> Memory:
     """Open the memory in a directory, or make it on first use; or the one a TOML file describes.
@@ -87,6 +90,8 @@ def open(
         "fusion": fusion,
         "reranker": reranker,
         "llm": llm,
+        "generator": generator,
+        "verifier": verifier,
     }
     folder, settings = settings_.resolved(
         Path(path), {name: value for name, value in said.items() if value is not None}
@@ -111,6 +116,8 @@ class Memory:
         self._expanders: dict[str, Expanding] = {}
         self._writing = threading.RLock()
         self._closed = False
+        self._learner: Learner | None = None
+        self._verifiers: dict[str, Verifier] = {}
         try:
             self._index = Index(self._database, retrievers, settings_.fusion(settings, retrievers), self._policy)
         except BaseException:
@@ -168,6 +175,8 @@ class Memory:
         text, size, asked = checks.query(query), checks.count(k), self._vector(vector)
         self._index.catch_up(wait=False)
         among = None if where is None else self._documents.where(checks.filter(where))
+        if self._learner is not None and expansion is None:
+            self._learner.offer(text)
         overlays = self._index.overlays(self._epoch(epoch))
         depth = size if self._reranker is None else max(size, RERANKED)
         if expansion is None:
@@ -220,7 +229,7 @@ class Memory:
             settings = settings_.checked(replace(settings, expander=settings_.spelled(expander)))
         name = repr(sorted(settings.expander.items()))
         if name not in self._expanders:
-            make = partial(settings_.expander, settings)
+            make = partial(settings_.expander, settings, lambda: self._llm)
             self._expanders[name] = Expanding(make, self._expansions, self._lessons, self._now)
         return self._expanders[name]
 
@@ -263,7 +272,12 @@ class Memory:
         `relevant` is a list of ids, or {id: grade}. Nothing is learned until evolve.
         """
         self._check_open()
-        text, grades, phrases = checks.query(query), checks.grades(relevant, irrelevant), checks.units(units or ())
+        grades = checks.grades(relevant, irrelevant)
+        return self._lesson(checks.query(query), grades, checks.units(units or ()), actor, vector, "feedback")
+
+    def _lesson(
+        self, text: str, grades: Mapping[str, float], phrases: Sequence[str], actor: str | None, vector: Any, by: str
+    ) -> Lesson:
         who = None if actor is None else checks.actor(actor)
         asked = self._vector(vector)
         if phrases and self._index.given is not None:
@@ -278,7 +292,7 @@ class Memory:
                     phrases,
                     verdicts,
                     actor=who,
-                    verifier="feedback",
+                    verifier=by,
                     time=self._now(),
                     vector=asked,
                     retrieved=self._retrieved(text, phrases, asked),
@@ -303,6 +317,112 @@ class Memory:
         with self._exclusive(), self._database.write():
             return [self.feedback(**lesson) for lesson in lessons]
 
+    def learn(
+        self,
+        query: str,
+        expected: str | Sequence[str] | None = None,
+        relevant: checks.Graded | None = None,
+        actor: str | None = None,
+    ) -> LearnReport:
+        """Expand, search, answer, verify; what was verified becomes a lesson. Nothing is learned until evolve.
+
+        `expected` is a gold answer, or several; `relevant` are judged documents, as in feedback. With neither, a judge
+        or a person decides.
+        """
+        self._check_open()
+        text, answers = checks.query(query), checks.answers(expected)
+        grades = None if relevant is None else checks.grades(relevant, ())
+        if grades:
+            self._documents.numbers(grades)
+        return self.remember(self.think(text, answers, grades), actor)
+
+    def think(self, query: str, expected: Sequence[str] = (), relevant: Mapping[str, float] | None = None) -> Thought:
+        """The first part of learn: everything up to the ruling. Writes nothing."""
+        self._check_open()
+        expanding = self._expanding()
+        loop = Loop(
+            expanding.known,
+            lambda text: expanding.ask(text, self._look),
+            self.search,
+            lambda closed: settings_.generator(self._settings, self._llm, closed=True) if closed else self._generator,
+            self._verifier,
+        )
+        return loop.think(query, expected, relevant)
+
+    def remember(self, thought: Thought, actor: str | None = None) -> LearnReport:
+        """The second part of learn: keep what was paid for, and make a lesson of what was verified."""
+        grades = thought.credited(everything=self._settings.policy == "paper")
+        lesson = None
+        with self._exclusive(), self._database.write():
+            if thought.expansion is not None:
+                self._expanding().keep(thought.expansion, asked=not thought.known)
+            self._expansions.count(thought.spent - (thought.expansion.spent if thought.expansion else Spent()))
+            living = {id: grade for id, grade in grades.items() if self._documents.has(id)}
+            if any(grade > 0 for grade in living.values()):
+                units = thought.expansion.texts if thought.expansion else ()
+                lesson = self._lesson(thought.query, living, checks.units(units), actor, None, thought.by)
+        found = tuple(hit.id for hit in thought.hits)
+        told = (thought.query, thought.expansion, found, thought.answer, thought.ruling, lesson)
+        return LearnReport(*told, _outcome(thought, lesson), thought.spent)
+
+    def watch(self, *, batch: int = 16, budget: int | None = None) -> Learner:
+        """Learn from the traffic from now on, in the background: every new query that search is asked is expanded,
+        answered and verified in a process of its own; after some batches the keys evolve. Stop it, or close the memory.
+
+        budget: calls of language models after which it rests.
+        """
+        self._check_open()
+        if self._learner is None or self._learner.stopped:
+            self._learner = Learner(self._folder, self.remember, self._adopt, batch=batch, budget=budget)
+        return self._learner
+
+    def propose(self) -> Proposed:
+        """What evolve would do now. Writes nothing: a learner proposes in one process, and another adopts."""
+        self._check_open()
+        self._index.catch_up()
+        up_to = self._lessons.last
+        return Proposed(self._proposed(up_to, keep=False), up_to, self._lessons.count_to(up_to), self._index.epoch)
+
+    def _adopt(self, proposed: Proposed) -> EpochReport | None:
+        """Publish what another process proposed, unless lessons were forgotten or an epoch published since."""
+        with self._exclusive():
+            current = self._epochs.get(self._index.epoch)
+            if (self._index.epoch, self._lessons.count_to(proposed.up_to)) != (proposed.epoch, proposed.lessons):
+                return None
+            return self._taken(proposed.report, proposed.up_to, current)
+
+    def ask(self, query: str, k: int = 5) -> Answer:
+        """An answer from the documents that the plain query finds, with its sources. Never expands."""
+        self._check_open()
+        return self._asked().answer(checks.query(query), self.search(query, checks.count(k)))
+
+    def ask_stream(self, query: str, k: int = 5) -> Generator_[str, None, Answer]:
+        """The same, piece by piece; the return value is the whole answer."""
+        self._check_open()
+        return self._asked().stream(checks.query(query), self.search(query, checks.count(k)))
+
+    def _asked(self) -> Generator:
+        if self._generator is None:
+            raise InvalidSettings(
+                "this memory has no language model to answer with; name one when it is made: "
+                "evokey.open(…, llm={'name': 'openai', 'model': …}), or in its evokey.toml"
+            )
+        return self._generator
+
+    @cached_property
+    def _generator(self) -> Generator | None:
+        return settings_.generator(self._settings, self._llm)
+
+    def _verifier(self, attempt: Attempt) -> Verifier:
+        name = settings_.verifier_name(self._settings, attempt, answering=self._settings.llm is not None)
+        if name not in self._verifiers:
+            self._verifiers[name] = settings_.verifier(self._settings, name, self._llm, self._folder)
+        return self._verifiers[name]
+
+    @cached_property
+    def _llm(self) -> LLM | None:
+        return settings_.llm(self._settings)
+
     def evolve(self, dry_run: bool = False) -> EpochReport:
         """Let the lessons so far propose new keys; publish them as a new epoch if held-out queries say they help."""
         self._check_open()
@@ -312,13 +432,17 @@ class Memory:
             current = self._epochs.get(self._index.epoch)
             if dry_run:
                 return replace(report, reason=f"dry run: {report.reason}")
-            if current.number and (report.choice, report.weights, up_to) == _state(current):
-                return replace(report, reason=f"nothing new since epoch {current.number}")
-            with self._database.write():
-                self._epochs.ask(up_to)
-                if not report.choice and not current.choice:
-                    return report
-                return self._published("evolve", report, up_to)
+            return self._taken(report, up_to, current)
+
+    def _taken(self, report: EpochReport, up_to: int, current: Epoch) -> EpochReport:
+        """Publish a proposal, if it changes anything."""
+        if current.number and (report.choice, report.weights, up_to) == _state(current):
+            return replace(report, reason=f"nothing new since epoch {current.number}")
+        with self._database.write():
+            self._epochs.ask(up_to)
+            if not report.choice and not current.choice:
+                return report
+            return self._published("evolve", report, up_to)
 
     def forget(self, query: str | None = None, actor: str | None = None, document: str | None = None) -> int:
         """Erase the lessons that match every given criterion, everywhere, at once. Returns how many were touched."""
@@ -382,32 +506,7 @@ class Memory:
         self._check_open()
         self._index.catch_up()
         before, after = (self._epochs.get(checks.epoch(number, self._index.epoch)) for number in (a, b))
-        lessons = self._index.log(max(before.lessons_to, after.lessons_to)).taught
-        asked = {**self._pins.numbered(), **lessons.grades}
-        queries = sample(list(asked), COMPARED)
-        compared = [self._query_change(query, asked[query], before.number, after.number) for query in queries]
-        changed = [change for change in compared if change.before != change.after]
-        return EpochDiff(a, b, self._document_changes(before.number, after.number), changed, len(queries))
-
-    def _query_change(self, query: str, grades: Mapping[int, float], a: int, b: int) -> QueryChange:
-        found = [self._index.ranked(query, 10, self._index.overlays(number)).numbers for number in (a, b)]
-        ids = [[self._documents.fetch([number])[number].id for number in one.tolist()] for one in found]
-        quality = [ndcg(one, grades) for one in found]
-        return QueryChange(query, ids[0], ids[1], quality[0], quality[1])
-
-    def _document_changes(self, a: int, b: int) -> list[DocumentChange]:
-        overlays = [self._index.overlays(number) for number in (a, b)]
-        touched = {number for one in overlays for overlay in one.of.values() for number in overlay.documents.tolist()}
-        found = []
-        for number, document in self._documents.fetch(sorted(touched)).items():
-            taught = [max(len(overlay.taught(number)[0]) for overlay in one.of.values()) for one in overlays]
-            moved = [
-                {one.name: explain.moved(one, number, known.of[one.name]) for one in self._index.retrievers}
-                for known in overlays
-            ]
-            if taught[0] != taught[1] or moved[0] != moved[1]:
-                found.append(DocumentChange(document.id, taught[0], taught[1], moved[0], moved[1]))
-        return sorted(found, key=lambda change: change.document)
+        return compare.diff(self._index, self._documents, self._pins, before, after)
 
     def refit(self) -> EpochReport | None:
         """Learn again all that evolve was ever asked to learn, and publish that: after a change of encoder."""
@@ -430,13 +529,13 @@ class Memory:
         log.info("epoch %d: %s", number, report.reason)
         return replace(report, published=True, epoch=number)
 
-    def _proposed(self, up_to: int) -> EpochReport:
+    def _proposed(self, up_to: int, *, keep: bool = True) -> EpochReport:
         """Ask the policy what the lessons are worth; an empty choice means the untaught index."""
         lessons = self._index.log(up_to).taught
         empty = EpochReport(False, "", self._index.epoch, None, None, {}, {}, len(lessons.queries), 0)
         if not lessons.queries:
             return replace(empty, reason="no lesson says which document was right: nothing to learn")
-        proposal = self._proposal(lessons)
+        proposal = self._proposal(lessons, keep=keep)
         judged = replace(empty, held_out=proposal.held_out, taught=proposal.taught)
         if not proposal.changes:
             return replace(judged, reason="no choice is better than the untaught index: nothing to publish")
@@ -449,11 +548,12 @@ class Memory:
             documents=len(touched),
         )
 
-    def _proposal(self, lessons: Taught) -> Proposal:
+    def _proposal(self, lessons: Taught, *, keep: bool) -> Proposal:
         index, pins = self._index, Taught(self._pins.numbered(), {})
         wanted = list(dict.fromkeys([*lessons.queries, *pins.queries]))
         pools = {
-            one.name: pools_.fresh(one, wanted, self._pools, index.position, index.live) for one in index.retrievers
+            one.name: pools_.fresh(one, wanted, self._pools, index.position, index.live, keep=keep)
+            for one in index.retrievers
         }
         return self._policy.propose(index.retrievers, index.fusion, lessons, pools, pins)
 
@@ -507,6 +607,8 @@ class Memory:
 
     def close(self) -> None:
         """Write what is only in memory and let another process write."""
+        if self._learner is not None:
+            self._learner.stop()
         with self._writing:
             if self._closed:
                 return
@@ -569,6 +671,19 @@ def _state(epoch: Epoch) -> tuple[Any, Any, int]:
 def _rank(ranking: Ranking, number: int) -> int | None:
     found = np.flatnonzero(ranking.numbers == number)
     return int(found[0]) + 1 if len(found) else None
+
+
+def _outcome(thought: Thought, lesson: Lesson | None) -> str:
+    """What learn did, in words."""
+    if lesson is not None:
+        return f"verified: {len(lesson.verdicts)} documents credited as lesson {lesson.number}"
+    if thought.trouble is not None:
+        return f"nothing learned: {thought.trouble}"
+    if thought.ruling.success is None:
+        return f"nothing learned: the verifier abstains ({thought.ruling.reason or 'it cannot tell'})"
+    if thought.ruling.success:
+        return "nothing learned: verified, but no document can be named that it is owed to"
+    return f"nothing learned: not verified ({thought.ruling.reason or 'it failed'})"
 
 
 def _reason(proposal: Proposal) -> str:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,18 @@ from evokey.evolution.policy import Policy
 from evokey.expanders.base import make
 from evokey.fusion import Fusion
 from evokey.llm.build import build
-from evokey.protocols import LLM, Expander, Reranker
+from evokey.protocols import LLM, Expander, Generator, Reranker, Verifier
 from evokey.registry import Named as Named
 from evokey.registry import named
 from evokey.retriever import DenseRetriever, GivenRetriever, LateRetriever, Retriever, SparseRetriever
 from evokey.stores.segments import write_synced
+from evokey.types import Attempt
+from evokey.verifiers.build import build as build_verifier
 
 FILE = "evokey.toml"
 FORMAT = 1
 STORES = {"dense": "flat", "multi": "late", "sparse": "sparse"}
-PARTS = ("expander", "fusion", "reranker", "llm")
+PARTS = ("expander", "fusion", "reranker", "llm", "generator", "verifier")
 KNOWN = {*PARTS, "format", "policy", "retriever", "at", "policy_options"}
 OWN_KEYS = frozenset({"encoder", "keys", "store", "keys_options"})
 """What a [[retriever]] says of itself; the rest are options of its encoder."""
@@ -51,6 +53,9 @@ class Settings:
     fusion: Mapping[str, Any] = field(default_factory=lambda: {"name": "weighted"})
     reranker: Mapping[str, Any] | None = None
     llm: Mapping[str, Any] | None = None
+    generator: Mapping[str, Any] = field(default_factory=lambda: {"name": "cited"})
+    verifier: Mapping[str, Any] | None = None
+    """None: by what is known of a query (see verifier_name)."""
 
 
 def settings_of(
@@ -62,6 +67,8 @@ def settings_of(
     fusion: Named | None = None,
     reranker: Named | None = None,
     llm: Named | None = None,
+    generator: Named | None = None,
+    verifier: Named | None = None,
 ) -> Settings:
     """Settings from the arguments of open; what is not said takes the default."""
     default = Settings()
@@ -72,6 +79,7 @@ def settings_of(
         for name, given in map(named, listed(encoder) or [one.encoder for one in default.retrievers])
     )
     said = {"expander": expander, "fusion": fusion, "reranker": reranker, "llm": llm}
+    said |= {"generator": generator, "verifier": verifier}
     parts: dict[str, Any] = {part: spelled(one) for part, one in said.items() if one is not None}
     return checked(Settings(retrievers, rule, policy_options=options, **parts))
 
@@ -233,9 +241,40 @@ def llm(settings: Settings) -> LLM | None:
     return None if settings.llm is None else build(settings.llm)
 
 
-def expander(settings: Settings) -> Expander:
+def expander(settings: Settings, llm: Callable[[], LLM | None]) -> Expander:
     name, options = named(settings.expander)
-    return make(name, llm(settings), **options)
+    return make(name, llm(), **options)
+
+
+def generator(settings: Settings, llm: LLM | None, *, closed: bool = False) -> Generator | None:
+    """What answers; closed: from what the model knows, without documents."""
+    name, options = named(settings.generator)
+    if llm is None:
+        return None
+    more = {"closed_book": True} if closed else {}
+    made: Generator = registry.made("generator", name, {"llm": llm, **options, **more})
+    return made
+
+
+def verifier_name(settings: Settings, attempt: Attempt, *, answering: bool) -> str:
+    """The verifier that is set; else judgements where there are some, else gold answers, else a judge or a person."""
+    if settings.verifier is not None:
+        return str(settings.verifier["name"])
+    if attempt.relevant is not None:
+        return "labels"
+    if attempt.expected:
+        return "unified" if answering else "answer-match"
+    return "judge" if answering else "human"
+
+
+def verifier(settings: Settings, name: str, llm: LLM | None, folder: Path) -> Verifier:
+    """What a person is asked waits in the memory's folder."""
+    options = {} if settings.verifier is None else dict(settings.verifier)
+    if name == "human":
+        options = {"at": str(folder / "human.sqlite"), **options}
+    if name == "unified" and settings.verifier is None:
+        options = {"retrieval": "answer-match", "generation": "token-f1"}
+    return build_verifier({**options, "name": name}, llm)
 
 
 def policy(settings: Settings) -> Policy:

@@ -95,6 +95,9 @@ class Spent:
     def __add__(self, other: Spent) -> Spent:
         return Spent(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
+    def __sub__(self, other: Spent) -> Spent:
+        return Spent(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
 
 @dataclass(frozen=True, slots=True)
 class Completion:
@@ -203,6 +206,39 @@ class Lesson:
     actor: str | None
     verifier: str
     time: float
+
+
+@dataclass(frozen=True, slots=True)
+class LearnReport:
+    """What learn did with a query, step by step."""
+
+    query: str
+    expansion: Expansion | None
+    found: tuple[str, ...]
+    """Ids of the hits that the verifier saw."""
+    answer: Answer | None
+    ruling: Ruling
+    lesson: Lesson | None
+    """None when nothing was verified."""
+    reason: str
+    spent: Spent
+
+    def to_dict(self) -> dict[str, Any]:
+        told = {"text": self.answer.text, "citations": list(self.answer.citations)} if self.answer else None
+        return {
+            "query": self.query,
+            "units": [asdict(unit) for unit in self.expansion.units] if self.expansion else [],
+            "like": self.expansion.like if self.expansion else None,
+            "found": list(self.found),
+            "answer": told,
+            "success": self.ruling.success,
+            "score": self.ruling.score,
+            "why": self.ruling.reason,
+            "lesson": self.lesson.number if self.lesson else None,
+            "credited": {one.document: one.grade for one in self.lesson.verdicts} if self.lesson else {},
+            "reason": self.reason,
+            "spent": asdict(self.spent),
+        }
 
 
 @dataclass(frozen=True, slots=True)

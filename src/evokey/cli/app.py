@@ -14,6 +14,7 @@ from rich.markup import escape
 
 import evokey
 from evokey import checks, ingest
+from evokey.cli import loop
 from evokey.cli import parts as parts_
 from evokey.cli import screen, travel
 from evokey.cli.demo import demo
@@ -63,6 +64,7 @@ def init(
     llm: Annotated[
         str | None, typer.Option(help="The language model that expands: a name of evokey llms, or JSON.")
     ] = None,
+    verifier: Annotated[str | None, typer.Option(help="Who judges what learn found: a name of evokey verifiers.")] = None,
     language: Annotated[str | None, typer.Option(help="Of BM25: a Snowball stemmer, such as german; or none.")] = None,
     policy: Annotated[
         str | None, typer.Option(help="How keys learn: guarded, or paper (the paper's own rule, for comparison).")
@@ -73,7 +75,7 @@ def init(
     with screen.reported(as_json):
         said = [component(one) for one in encoder or ()]
         parts: dict[str, Any] = {"keys": keys, "fusion": fusion, "reranker": reranker, "policy": policy}
-        parts |= {"expander": expander, "llm": llm}
+        parts |= {"expander": expander, "llm": llm, "verifier": verifier}
         settings: dict[str, Any] = {name: component(one) for name, one in parts.items() if one is not None}
         if said or language is not None:
             settings["encoder"] = said if language is None else _spoken(said, language)
@@ -267,5 +269,5 @@ def stats(at: At = HERE, as_json: AsJson = False) -> None:
             screen.say(f"[dim]{name.replace('_', ' '):>18}[/]  {shown}")
 
 
-for command in (demo, *parts_.COMMANDS, *travel.COMMANDS):
+for command in (demo, *loop.COMMANDS, *parts_.COMMANDS, *travel.COMMANDS):
     app.command()(command)

@@ -19,22 +19,22 @@ from evokey.types import Expansion
 
 def encoders(as_json: AsJson = False) -> None:
     """List the encoders: what there is, what is installed, and the line that installs the rest."""
-    _listed("encoder", as_json)
+    listed("encoder", as_json)
 
 
 def keys(as_json: AsJson = False) -> None:
     """List the ways to build a document's key."""
-    _listed("keys", as_json)
+    listed("keys", as_json)
 
 
 def llms(as_json: AsJson = False) -> None:
     """List the language models that can expand queries."""
-    _listed("llm", as_json)
+    listed("llm", as_json)
 
 
 def expanders(as_json: AsJson = False) -> None:
     """List the ways to expand a query."""
-    _listed("expander", as_json)
+    listed("expander", as_json)
 
 
 def expand(
@@ -113,7 +113,7 @@ def _marked(hits: list[str], rank: int, plain: list[str]) -> str:
     return escape(hits[rank]) if hits[rank] in plain else f"[green]{escape(hits[rank])}[/]"
 
 
-def _listed(kind: str, as_json: bool) -> None:
+def listed(kind: str, as_json: bool) -> None:
     found = registry.parts(kind)
     if as_json:
         screen.emit([asdict(part) for part in found])

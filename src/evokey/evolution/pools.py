@@ -26,16 +26,16 @@ def take(retriever: Retriever, query: str, position: Position) -> Pool:
 
 
 def fresh(
-    retriever: Retriever, queries: Sequence[str], kept: Pools, position: Position, live: Numbers
+    retriever: Retriever, queries: Sequence[str], kept: Pools, position: Position, live: Numbers, *, keep: bool = True
 ) -> dict[str, Ranking]:
-    """Pools of these queries as of now; those that had to be made or mended are kept for the next time."""
+    """Pools of these queries as of now; those that had to be made or mended are kept for the next time, if wanted."""
     pools = kept.get(retriever.name)
     mended: dict[str, Pool] = {}
     for query in queries:
         pool = pools.get(query)
         if pool is None or not _up_to_date(pool, position):
             mended[query] = _mended(retriever, query, pool, position, live)
-    if mended:
+    if mended and keep:
         kept.put(retriever.name, mended)
     return {query: (mended.get(query) or pools[query]).ranking for query in queries}
 

@@ -100,6 +100,9 @@ class Documents:
     def get(self, id: str) -> Document:
         return next(iter(self.fetch(self.numbers([id]).values()).values()))
 
+    def has(self, id: str) -> bool:
+        return self._db.one("SELECT 1 FROM documents WHERE id = ?", (id,)) is not None
+
     def numbers(self, ids: Iterable[str]) -> dict[str, int]:
         """Number by id; an id that is not here is an error naming it."""
         wanted = list(dict.fromkeys(ids))

@@ -68,6 +68,11 @@ class Epochs:
             )
         return int(cursor.lastrowid or 0)
 
+    @property
+    def redacted(self) -> int:
+        """How many epochs are marked so: grows with every forget."""
+        return int(self._db.one("SELECT count(*) FROM epochs WHERE redacted = 1")[0])
+
     def redact(self, up_to: int) -> None:
         """Mark epochs whose lessons were partly forgotten."""
         with self._db.write() as connection:

@@ -127,6 +127,9 @@ class Lessons:
         rows = self._db.all("SELECT query, min(vector) FROM lessons WHERE vector IS NOT NULL GROUP BY query")
         return {query: np.frombuffer(blob, np.float32) for query, blob in rows}
 
+    def count_to(self, number: int) -> int:
+        return int(self._db.one("SELECT count(*) FROM lessons WHERE number <= ?", (number,))[0])
+
     def count_after(self, number: int) -> int:
         return int(self._db.one("SELECT count(*) FROM lessons WHERE number > ?", (number,))[0])
 

@@ -1,0 +1,191 @@
+"""Commands of the loop: ask answers, learn verifies and remembers, verifiers lists who may judge."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+import evokey
+from evokey.cli import screen
+from evokey.cli.options import HERE, AsJson, At, existing
+from evokey.cli.parts import listed
+from evokey.errors import InvalidInput
+from evokey.evolution.saturation import Saturation
+from evokey.types import Answer, LearnReport, Spent
+from evokey.watch import PENDING, shortfall
+
+POLL = 0.5
+"""Seconds between looks at a file that may grow."""
+BATCH = 16
+
+
+def verifiers(as_json: AsJson = False) -> None:
+    """List the verifiers: who may say that an attempt succeeded."""
+    listed("verifier", as_json)
+
+
+def ask(
+    query: Annotated[str, typer.Argument(help="The question.")],
+    k: Annotated[int, typer.Option("-k", help="How many documents the model reads.")] = 5,
+    at: At = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Answer from the documents that the plain query finds, with their ids. Needs a language model (evokey llms)."""
+    with screen.reported(as_json), existing(at) as memory:
+        if as_json:
+            screen.emit(_told(memory.ask(query, k)))
+            return
+        stream = memory.ask_stream(query, k)
+        answer = yield_to_screen(stream)
+        if not answer.text:
+            screen.say("[dim]the documents found do not say[/]")
+        for place, hit in enumerate(answer.hits, start=1):
+            cited = hit.id in answer.citations
+            mark = f"[green]\\[{place}][/]" if cited else f"[dim]\\[{place}][/]"
+            screen.say(f"{mark} {escape(hit.id)}  [dim]{escape(screen.excerpt(hit, 80))}[/]")
+        screen.say(f"[dim]{escape(_cost(answer.spent))}[/]")
+
+
+def yield_to_screen(stream: Any) -> Answer:
+    while True:
+        try:
+            piece = next(stream)
+        except StopIteration as end:
+            sys.stdout.write("\n")
+            answer: Answer = end.value
+            return answer
+        sys.stdout.write(piece)
+        sys.stdout.flush()
+
+
+def _told(answer: Answer) -> dict[str, Any]:
+    return {
+        "query": answer.query,
+        "text": answer.text,
+        "citations": list(answer.citations),
+        "hits": [hit.id for hit in answer.hits],
+        "model": answer.model,
+        "finished": answer.finished,
+        "tokens": answer.spent.prompt_tokens + answer.spent.answer_tokens,
+        "seconds": round(answer.spent.seconds, 3),
+        "money": answer.spent.money,
+    }
+
+
+def _cost(spent: Spent) -> str:
+    money = f", {spent.money:.4f} $" if spent.money else ""
+    return f"{spent.calls} calls, {spent.prompt_tokens + spent.answer_tokens} tokens, {spent.seconds:.1f} s{money}"
+
+
+def learn(
+    file: Annotated[Path, typer.Argument(help='JSONL of {"query", "expected"?, "relevant"?, "actor"?}; - reads lines.')],
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on as the file grows, and evolve when a round is saturated.")
+    ] = False,
+    actor: Annotated[str | None, typer.Option(help="Who vouches, where a line does not say.")] = None,
+    at: At = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Take queries through the loop: expand, search, answer, verify. Only what was verified becomes a lesson."""
+    with screen.reported(as_json), existing(at) as memory:
+        if not follow:
+            tasks = [_task(line, place, actor) for place, line in enumerate(_lines(file), start=1)]
+            reports = [memory.learn(**task) for task in screen.tracked(tasks, "learning", as_json)]
+            _summary(reports, as_json)
+            return
+        _follow(memory, file, actor, as_json)
+
+
+def _follow(memory: evokey.Memory, file: Path, actor: str | None, as_json: bool) -> None:
+    saturation, gains, pending = Saturation(), list[float](), 0
+    for place, line in enumerate(_growing(file), start=1):
+        report = memory.learn(**_task(line, place, actor))
+        _line(report, as_json)
+        if report.lesson is None:
+            continue
+        gains, pending = [*gains, shortfall(report)], pending + 1
+        if len(gains) >= BATCH:
+            saturation, gains = saturation.after(max(gains)), []
+        if saturation.saturated or pending >= PENDING:
+            evolved = memory.evolve()
+            saturation, pending = Saturation(), 0
+            if as_json:
+                screen.emit({"evolved": evolved.to_dict()})
+            else:
+                screen.say(f"[bold]epoch {evolved.epoch}[/]: {escape(evolved.reason)}")
+
+
+def _line(report: LearnReport, as_json: bool) -> None:
+    if as_json:
+        screen.emit(report.to_dict())
+        sys.stdout.flush()
+        return
+    mark = "[green]✓[/]" if report.lesson else "[yellow]?[/]" if report.ruling.success is None else "[red]✗[/]"
+    screen.say(f"{mark} {escape(report.query)}  [dim]{escape(report.reason)}; {escape(_cost(report.spent))}[/]")
+
+
+def _summary(reports: list[LearnReport], as_json: bool) -> None:
+    learned = sum(one.lesson is not None for one in reports)
+    abstained = sum(one.ruling.success is None for one in reports)
+    spent = sum((one.spent for one in reports), Spent())
+    if as_json:
+        screen.emit({"learned": learned, "abstained": abstained, "reports": [one.to_dict() for one in reports]})
+        return
+    for one in reports:
+        _line(one, as_json)
+    failed = len(reports) - learned - abstained
+    screen.say(f"{screen.several(learned, 'lesson')}, {failed} not credited, {abstained} abstentions; {_cost(spent)}")
+    if learned:
+        screen.say("next: evokey evolve")
+
+
+def _task(line: str, place: int, actor: str | None) -> dict[str, Any]:
+    try:
+        told = json.loads(line)
+    except ValueError:
+        told = {"query": line}
+    if isinstance(told, str):
+        told = {"query": told}
+    unknown = set(told) - {"query", "expected", "relevant", "actor"} if isinstance(told, dict) else None
+    if unknown is None or unknown or "query" not in told:
+        raise InvalidInput(f'line {place}: expected {{"query": …, "expected": …, "relevant": …}}, not {line[:80]}')
+    return {"actor": actor, **told}
+
+
+def _lines(file: Path) -> list[str]:
+    if str(file) == "-":
+        return [line.strip() for line in sys.stdin if line.strip()]
+    try:
+        return [line.strip() for line in file.read_text("utf-8").split("\n") if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file} cannot be read: {error}") from error
+
+
+def _growing(file: Path) -> Iterator[str]:
+    """Lines of a file, and those that are still to come; of standard input until its end."""
+    if str(file) == "-":
+        yield from (line.strip() for line in sys.stdin if line.strip())
+        return
+    if not file.exists():
+        raise InvalidInput(f"{file} does not exist; make it first, lines may come later")
+    with file.open(encoding="utf-8") as lines:
+        part = ""
+        while True:
+            read = lines.readline()
+            part += read
+            if part.endswith("\n"):
+                if part.strip():
+                    yield part.strip()
+                part = ""
+            elif not read:
+                time.sleep(POLL)
+
+
+COMMANDS = (ask, learn, verifiers)

@@ -1,0 +1,33 @@
+"""The process in which a background learner thinks: python -m evokey.thinker FOLDER, asked through its pipes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from evokey import memory as memory_
+from evokey.watch import _receive, _send
+
+
+def main(folder: Path) -> None:
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print must not get among the answers
+    if hasattr(os, "nice"):
+        os.nice(10)
+    with memory_.open(folder) as memory:
+        while True:
+            try:
+                what, arguments = _receive(sys.stdin.buffer)
+            except EOFError:
+                return
+            try:
+                answer = memory.think(*arguments) if what == "think" else memory.propose()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the learner must hear of it
+                _send(answers, (False, f"{type(error).__name__}: {error}"))
+            else:
+                _send(answers, (True, answer))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

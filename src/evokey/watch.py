@@ -1,0 +1,236 @@
+"""Learning from the traffic, in the background.
+
+Queries that searches are asked go through the loop (expand, search, answer, verify) in a process of its own, which
+reads the memory and writes nothing: searches here do not wait for it. What it verified is remembered here, which takes
+milliseconds. When some batches in a row bring little that is new (the paper's saturation rule), or many lessons wait,
+that process also proposes new keys, and they are published here.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from evokey.evolution.judge import ndcg
+from evokey.evolution.saturation import Saturation
+from evokey.loop import Thought
+from evokey.types import EpochReport, LearnReport
+
+log = logging.getLogger("evokey")
+WAITING = 1_000
+"""Queries that wait at the most; of more the oldest are dropped."""
+REMEMBERED = 10_000
+"""Queries not asked again by this learner."""
+PENDING = 256
+"""Lessons after which keys evolve even if every batch still brings much."""
+QUIET = 2.0
+"""Seconds without a query after which keys evolve with what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """What evolve would publish, and the state it holds for."""
+
+    report: EpochReport
+    up_to: int
+    lessons: int
+    epoch: int
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a learner has done so far."""
+
+    seen: int = 0
+    thought: int = 0
+    learned: int = 0
+    abstained: int = 0
+    calls: int = 0
+    epochs: int = 0
+    dropped: int = 0
+
+
+class Learner:
+    def __init__(
+        self,
+        folder: Path,
+        remember: Callable[[Thought], LearnReport],
+        adopt: Callable[[Proposed], EpochReport | None],
+        *,
+        batch: int,
+        budget: int | None,
+        patience: int = 3,
+        margin: float = 0.05,
+    ) -> None:
+        self._remember, self._adopt, self._batch, self._budget = remember, adopt, batch, budget
+        self._fresh = Saturation(patience, margin)
+        self.progress = Progress()
+        self._waiting: OrderedDict[str, None] = OrderedDict()
+        self._asked: OrderedDict[str, None] = OrderedDict()
+        self._change = threading.Condition()
+        self._ending = self._resting = False
+        self._thinker = Thinker(folder)
+        self._thread = threading.Thread(target=self._run, name="evokey learner", daemon=True)
+        self._thread.start()
+
+    @property
+    def stopped(self) -> bool:
+        return not self._thread.is_alive()
+
+    def offer(self, query: str) -> None:
+        """A query of the traffic. Costs next to nothing; one that was seen before is not thought about again."""
+        with self._change:
+            self.progress.seen += 1
+            if query in self._asked or query in self._waiting or self._resting:
+                return
+            self._waiting[query] = None
+            if len(self._waiting) > WAITING:
+                self._waiting.popitem(last=False)
+                self.progress.dropped += 1
+            self._change.notify()
+
+    def drain(self, timeout: float | None = None) -> bool:
+        """Wait until no query waits and nothing is being thought about."""
+        with self._change:
+            return self._change.wait_for(lambda: not self._waiting or self._resting or self.stopped, timeout)
+
+    def stop(self) -> None:
+        """End after the query at hand."""
+        with self._change:
+            self._ending = True
+            self._change.notify_all()
+        self._thinker.stop()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(30)
+
+    def _run(self) -> None:
+        saturation, pending, gains = self._fresh, 0, list[float]()
+        try:
+            while (query := self._next(pending > 0)) is not None:
+                if query:
+                    report = self._learned(query)
+                    if report is not None and report.lesson is not None:
+                        gains.append(shortfall(report))
+                        pending += 1
+                if len(gains) >= self._batch:
+                    saturation, gains = saturation.after(max(gains)), []
+                if pending and (saturation.saturated or pending >= PENDING or not query):
+                    self._evolve()
+                    saturation, pending, gains = self._fresh, 0, []
+        except (EOFError, OSError, RuntimeError) as error:
+            if not self._ending:
+                log.warning("the background learner ends: %s", str(error) or type(error).__name__)
+        finally:
+            self._thinker.stop()
+            with self._change:
+                self._change.notify_all()
+
+    def _next(self, learned: bool) -> str | None:
+        """The query that waited longest; "" when lessons wait and all is quiet; None at the end."""
+        with self._change:
+            while not self._ending:
+                if self._waiting and not self._resting:
+                    query = next(iter(self._waiting))
+                    self._asked[query] = None
+                    if len(self._asked) > REMEMBERED:
+                        self._asked.popitem(last=False)
+                    return query
+                if not self._change.wait(QUIET) and learned:
+                    return ""
+            return None
+
+    def _learned(self, query: str) -> LearnReport | None:
+        try:
+            thought: Thought = self._thinker.ask("think", query)
+            report = self._remember(thought)
+        finally:
+            with self._change:
+                self._waiting.pop(query, None)
+                self._change.notify_all()
+        self.progress.thought += 1
+        self.progress.calls += report.spent.calls
+        self.progress.learned += report.lesson is not None
+        self.progress.abstained += report.ruling.success is None
+        if self._budget is not None and self.progress.calls >= self._budget:
+            with self._change:
+                self._resting = True
+                self._waiting.clear()
+            log.warning("the background learner rests: its budget of %d calls is spent", self._budget)
+        return report
+
+    def _evolve(self) -> None:
+        report = self._adopt(self._thinker.ask("propose"))
+        if report is not None and report.published:
+            self.progress.epochs += 1
+
+
+def shortfall(report: LearnReport) -> float:
+    """How much a lesson has to teach: 1 − nDCG@10 of what was found, against what it credits."""
+    assert report.lesson is not None
+    number = {id: place for place, id in enumerate(report.found)}
+    grades = {
+        number.get(one.document, len(number) + place): one.grade
+        for place, one in enumerate(report.lesson.verdicts)
+        if one.grade > 0
+    }
+    return 1 - float(ndcg(list(range(len(report.found))), grades)) if grades else 0.0
+
+
+@dataclass
+class Thinker:
+    """The other process: it opens the memory, and answers what it is asked."""
+
+    folder: Path
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _stopped: bool = field(default=False, init=False)
+
+    def ask(self, what: str, *arguments: Any) -> Any:
+        process = self._started()
+        assert process.stdin is not None and process.stdout is not None
+        _send(process.stdin, (what, arguments))
+        done, value = _receive(process.stdout)
+        if not done:
+            raise RuntimeError(value)
+        return value
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._stopped:
+            raise EOFError("stopped")
+        if self._process is None:
+            command = [sys.executable, "-m", "evokey.thinker", str(self.folder)]
+            source = str(Path(__file__).parents[1])
+            path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+            )
+        return self._process
+
+
+def _send(pipe: IO[bytes], value: Any) -> None:
+    data = pickle.dumps(value)
+    pipe.write(struct.pack("<Q", len(data)) + data)
+    pipe.flush()
+
+
+def _receive(pipe: IO[bytes]) -> Any:
+    head = pipe.read(8)
+    if len(head) < 8:
+        raise EOFError("the other process has ended")
+    data = pipe.read(*struct.unpack("<Q", head))
+    return pickle.loads(data)
