@@ -14,10 +14,11 @@ from evokey.errors import UnknownComponent
 SOURCE = Path(evokey.__file__).parent
 ORDER = [
     ["types", "errors"],
-    ["protocols", "registry", "service"],
+    ["protocols", "registry", "service", "prompts"],
     ["keys", "encoders", "llm", "stores", "rerankers", "fusion", "checks"],
     ["ingest", "ledger"],
     ["expanders", "novelty"],
+    ["verifiers"],
     ["expand"],
     ["overlay"],
     ["retriever"],

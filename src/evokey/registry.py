@@ -121,6 +121,19 @@ COMPONENTS: dict[str, dict[str, Component]] = {
     "tool": {
         "export-onnx": Component("evokey.encoders.export:export", "export"),
     },
+    "verifier": {
+        "labels": Component("evokey.verifiers.labels:Labels"),
+        "answer-match": Component("evokey.verifiers.answer_match:AnswerMatch"),
+        "rerank": Component("evokey.verifiers.rerank:Rerank"),
+        "exact-match": Component("evokey.verifiers.exact_match:ExactMatch"),
+        "token-f1": Component("evokey.verifiers.token_f1:TokenF1"),
+        "rouge": Component("evokey.verifiers.rouge:Rouge", "rouge"),
+        "task-loss": Component("evokey.verifiers.task_loss:TaskLoss"),
+        "judge": Component("evokey.verifiers.judge:Judge"),
+        "human": Component("evokey.verifiers.human:Human"),
+        "custom": Component("evokey.verifiers.custom:Custom"),
+        "unified": Component("evokey.verifiers.unified:Unified"),
+    },
     "policy": {
         "guarded": Component("evokey.evolution.guarded:Guarded"),
         "paper": Component("evokey.evolution.paper:Paper"),

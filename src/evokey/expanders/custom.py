@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from evokey.expanders import parse, units
 from evokey.expanders.base import LLMExpander
-from evokey.expanders.prompts import written
 from evokey.expanders.units import LONGEST, MOST
+from evokey.prompts import written
 from evokey.protocols import LLM
 from evokey.types import Unit
 

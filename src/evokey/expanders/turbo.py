@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from evokey.errors import InvalidSettings, UnknownComponent
 from evokey.expanders import parse
 from evokey.expanders.base import LLMExpander, check, one_of
-from evokey.expanders.prompts import Prompt
 from evokey.expanders.units import LONGEST
+from evokey.prompts import Prompt
 from evokey.protocols import LLM
 from evokey.types import Completion, Message, Spent, Unit
 

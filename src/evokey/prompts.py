@@ -16,7 +16,10 @@ from evokey.types import Message, digest
 
 _PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _RULE = re.compile(r"^---\s*$", re.MULTILINE)
-_OWN_TAGS = re.compile(r"<(\s*/?\s*(?:query|wording|passages?|expansion|response|think)\b[^<>]{0,40})>", re.IGNORECASE)
+_TAG = re.compile(r"<\s*/?\s*([a-z][\w-]*)", re.IGNORECASE)
+_TAGS = frozenset(["query", "wording", "passage", "passages", "expansion", "response", "think"])
+_TEMPLATE = r"\|[^<>|]{1,40}\||/?s|[a-z]+_of_[a-z]+|bos|eos"
+"""Marks by which models tell turns apart: <|im_end|>, <end_of_turn>, </s>. A local model would obey them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +38,19 @@ class Prompt:
         return _PLACE.sub(" ", self.text)
 
     def filled(self, **values: str) -> list[Message]:
-        """The messages to send. Data cannot close the tag it stands in, nor open another place."""
-        quoted = {name: _OWN_TAGS.sub(r"‹\1›", value) for name, value in values.items()}
+        """The messages to send. Data cannot close the tag it stands in, open another place, or begin another turn."""
+        tags = "|".join(sorted(map(re.escape, _TAGS | set(_TAG.findall(self.text)))))
+        marks = re.compile(rf"<(\s*/?\s*(?:{tags})\b[^<>]{{0,40}}|{_TEMPLATE})>", re.IGNORECASE)
+        quoted = {name: marks.sub(r"‹\1›", value) for name, value in values.items()}
         roles = ("system", "user") if _RULE.search(self.text) else ("user",)
         parts = _RULE.split(self.text, maxsplit=1)
         filled = [_PLACE.sub(lambda place: quoted.get(place[1], place[0]), part).strip() for part in parts]
         return [Message(role, text) for role, text in zip(roles, filled, strict=True) if text]
 
 
-def packaged(name: str) -> Prompt:
-    """A prompt that comes with evokey."""
-    return Prompt((files("evokey.expanders") / "prompts" / f"{name}.md").read_text("utf-8"))
+def packaged(name: str, room: str = "expanders") -> Prompt:
+    """A prompt that comes with evokey, out of one of its rooms."""
+    return Prompt((files(f"evokey.{room}") / "prompts" / f"{name}.md").read_text("utf-8"))
 
 
 def written(path: str | Path) -> Prompt:

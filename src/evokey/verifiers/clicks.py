@@ -1,0 +1,109 @@
+"""Clicks as verdicts, corrected for position: a document far down is clicked less because fewer people look there.
+
+Position-based model: P(click) = P(seen at the rank) · P(relevant). A click at a rank seen with probability p counts
+1/p, so that the mean over many showings is the relevance wherever the document stood (inverse propensity weighting).
+Rare clicks at the bottom weigh much; the clip bounds them, and so trades a bias downwards for less noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from evokey.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """One list that was shown for a query, best first, and what was clicked in it."""
+
+    query: str
+    shown: tuple[str, ...]
+    clicked: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PositionBias:
+    """How likely a rank is looked at, beside the first: 1/rank^η, or as estimated; ranks beyond that are as the last."""
+
+    eta: float = 1.0
+    seen: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.eta) and self.eta >= 0):
+            raise InvalidInput(f"eta is 0 or above, not {self.eta}")
+        if not all(0 < one <= 1 for one in self.seen):
+            raise InvalidInput(f"each rank is seen with a probability above 0 and up to 1, not {self.seen}")
+
+    def at(self, rank: int) -> float:
+        if self.seen:
+            return self.seen[min(rank, len(self.seen)) - 1]
+        return float(rank**-self.eta)
+
+
+BY_RANK = PositionBias()
+
+
+def grades(
+    shown: Sequence[str],
+    clicked: Collection[str],
+    *,
+    bias: PositionBias = BY_RANK,
+    clip: float | None = 10.0,
+    skipped: float = 0.0,
+) -> dict[str, float]:
+    """Grades of the clicked documents, 1/p each, at most clip (None: no bound). skipped: what a document counts against
+    that was passed over on the way to a click further down; it was seen for sure, so it needs no correction. Clicks on
+    documents that were not shown say nothing."""
+    if clip is not None and not clip >= 1:
+        raise InvalidInput(f"clip is at least 1, the weight of the first rank, not {clip}")
+    if not (math.isfinite(skipped) and skipped >= 0):
+        raise InvalidInput(f"skipped is 0 or above, not {skipped}")
+    ranks = {id: rank for rank, id in reversed(list(enumerate(shown, 1)))}
+    most = math.inf if clip is None else clip
+    found = {id: min(1 / bias.at(ranks[id]), most) for id in dict.fromkeys(shown) if id in clicked}
+    if skipped:
+        last = max((ranks[id] for id in found), default=0)
+        found |= {id: -skipped for id in dict.fromkeys(shown) if ranks[id] < last and id not in found}
+    return found
+
+
+def estimated(log: Sequence[Showing], *, rounds: int = 100, least: float = 0.01) -> PositionBias:
+    """The position bias of a log, by expectation maximisation of the position-based model.
+
+    Each round shares every missing click between "not seen" and "not relevant" by the present estimates, then takes
+    the mean again for each rank and each query and document. It tells the two apart only by documents that were shown
+    for one query at several ranks, so the log must hold such; those shown at one rank only are left out. least: a rank
+    counts as seen at least so often.
+    """
+    clicks: dict[tuple[str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    for showing in log:
+        for rank, id in enumerate(showing.shown, 1):
+            counted = clicks[showing.query, id][rank]
+            counted[id in showing.clicked] += 1
+    moved = {pair: ranks for pair, ranks in clicks.items() if len(ranks) > 1}
+    if not moved:
+        raise InvalidInput(
+            "no document was shown for one query at two ranks, so position and relevance cannot be told apart; "
+            "swap neighbours at random for a while, or name eta"
+        )
+    seen = dict.fromkeys(sorted({rank for ranks in moved.values() for rank in ranks}), 0.5)
+    relevant = dict.fromkeys(moved, 0.5)
+    for _ in range(rounds):
+        rank_sums = {rank: [0.0, 0.0] for rank in seen}
+        for pair, ranks in moved.items():
+            total = mass = 0.0
+            for rank, (missed, clicked) in ranks.items():
+                unclicked = max(1 - seen[rank] * relevant[pair], 1e-12)
+                rank_sums[rank][0] += clicked + missed * seen[rank] * (1 - relevant[pair]) / unclicked
+                rank_sums[rank][1] += clicked + missed
+                mass += clicked + missed * relevant[pair] * (1 - seen[rank]) / unclicked
+                total += clicked + missed
+            relevant[pair] = mass / total
+        seen = {rank: mass / total for rank, (mass, total) in rank_sums.items()}
+    top = max(seen.values())
+    if top <= 0:
+        raise InvalidInput("the log holds no click on a document that was shown at two ranks")
+    return PositionBias(seen=tuple(max(seen.get(rank, 0.0) / top, least) for rank in range(1, max(seen) + 1)))

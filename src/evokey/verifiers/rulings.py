@@ -1,0 +1,79 @@
+"""How a figure becomes a ruling: it reaches the threshold, it does not, or it cannot tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from evokey.errors import InvalidSettings
+from evokey.types import Attempt, Hit, Ruling, Spent
+
+NOTHING = Spent()
+
+
+def abstained(reason: str, spent: Spent = NOTHING, grades: Mapping[str, float] | None = None) -> Ruling:
+    """It cannot tell, for this reason."""
+    return Ruling(None, None, grades or {}, reason, spent)
+
+
+def ruled(score: float, threshold: float, what: str, grades: Mapping[str, float] | None = None) -> Ruling:
+    """Success is a score that reaches the threshold; NaN is none."""
+    if math.isnan(score):
+        return abstained(f"{what} is not a number", grades=grades)
+    success = score >= threshold
+    side = "reaches" if success else "is below"
+    return Ruling(success, score, grades or {}, f"{what} {score:.4g} {side} {threshold:g}")
+
+
+def cited(ruling: Ruling, attempt: Attempt) -> Ruling:
+    """The same ruling, vouching for what the answer cites where the answer is right. A wrong answer tells nothing."""
+    if not ruling.success or attempt.answer is None:
+        return ruling
+    shown = {hit.id for hit in (*attempt.hits, *attempt.answer.hits)}
+    return replace(ruling, grades={id: 1.0 for id in attempt.answer.citations if id in shown})
+
+
+def unanswered(attempt: Attempt) -> Ruling | None:
+    """The abstention of those that compare an answer with gold ones, where one of the two is missing."""
+    if attempt.answer is None:
+        return abstained("nothing was answered")
+    if not any(gold.strip() for gold in attempt.expected):
+        return abstained("no expected answer is known")
+    return None
+
+
+def first(hits: Sequence[Hit], count: int) -> list[Hit]:
+    """The best hits, each document once."""
+    return list({hit.id: hit for hit in reversed(hits[:count])}.values())[::-1]
+
+
+def whole(text: str) -> str:
+    """A text that every file and model takes: halves of characters become "?"."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def told(hits: Sequence[Hit], longest: int) -> str:
+    """Documents as a model reads them, numbered."""
+    texts = [f"{hit.document.title}\n{hit.document.text}".strip()[:longest] for hit in hits]
+    return whole("\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1)))
+
+
+def check(name: str, **numbers: float | None) -> None:
+    """Options that are numbers are finite ones; None stands for not said."""
+    for option, number in numbers.items():
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int | float)):
+            raise InvalidSettings(f"verifier {name!r} needs a number for {option}, not {number!r}")
+        if number is not None and not math.isfinite(number):
+            raise InvalidSettings(f"verifier {name!r} needs a finite {option}, not {number}")
+
+
+def count(name: str, **counts: int) -> None:
+    for option, number in counts.items():
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise InvalidSettings(f"verifier {name!r} needs {option} ≥ 1, not {number!r}")
+
+
+def one_of(name: str, option: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise InvalidSettings(f"verifier {name!r} knows no {option} {value!r}; choose one of: {', '.join(known)}")
