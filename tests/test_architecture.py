@@ -17,7 +17,7 @@ ORDER = [
     ["protocols", "registry", "service"],
     ["keys", "encoders", "llm", "stores", "rerankers", "fusion", "checks"],
     ["ingest", "ledger"],
-    ["expanders", "novelty"],
+    ["expanders", "generators", "novelty"],
     ["expand"],
     ["overlay"],
     ["retriever"],
@@ -25,7 +25,7 @@ ORDER = [
     ["evolution"],
     ["settings", "index"],
     ["memory"],
-    ["demo", "doctor"],
+    ["accounting", "demo", "doctor"],
     ["cli"],
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

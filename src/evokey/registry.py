@@ -101,6 +101,9 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "synonyms": Component("evokey.expanders.synonyms:Synonyms", "wordnet"),
         "prf": Component("evokey.expanders.prf:PRF"),
     },
+    "generator": {
+        "cited": Component("evokey.generators.cited:Cited"),
+    },
     "policy": {
         "guarded": Component("evokey.evolution.guarded:Guarded"),
         "paper": Component("evokey.evolution.paper:Paper"),
