@@ -17,7 +17,7 @@ ORDER = [
     ["protocols", "registry", "service", "prompts"],
     ["keys", "encoders", "llm", "stores", "rerankers", "fusion", "checks"],
     ["ingest", "ledger"],
-    ["expanders", "novelty"],
+    ["expanders", "generators", "novelty"],
     ["verifiers"],
     ["expand"],
     ["overlay"],
@@ -28,7 +28,7 @@ ORDER = [
     ["settings", "index"],
     ["compare", "watch"],
     ["memory"],
-    ["demo", "doctor", "thinker"],
+    ["demo", "doctor", "thinker", "accounting"],
     ["cli"],
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

@@ -69,9 +69,7 @@ class Loop:
     verifier: Callable[[Attempt], Verifier]
     """Who judges an attempt: that may depend on what is known to be right."""
 
-    def think(
-        self, query: str, expected: Sequence[str] = (), relevant: Mapping[str, float] | None = None
-    ) -> Thought:
+    def think(self, query: str, expected: Sequence[str] = (), relevant: Mapping[str, float] | None = None) -> Thought:
         """Everything up to the ruling. What fails on the way costs one warning, and the ruling abstains."""
         known = self.known(query)
         try:

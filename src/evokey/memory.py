@@ -21,10 +21,9 @@ import numpy as np
 
 from evokey import checks, compare, explain
 from evokey import settings as settings_
-from evokey.errors import InvalidInput, InvalidVector, MemoryClosed, ServiceFailed
+from evokey.errors import InvalidInput, InvalidSettings, InvalidVector, MemoryClosed, ServiceFailed
 from evokey.evolution import pools as pools_
-from evokey.evolution.evidence import Taught, sample
-from evokey.evolution.judge import ndcg
+from evokey.evolution.evidence import Taught
 from evokey.evolution.policy import Proposal
 from evokey.expand import Expanding
 from evokey.fusion import DEPTH
@@ -37,23 +36,25 @@ from evokey.ledger.pins import Pins
 from evokey.ledger.sqlite import Database
 from evokey.loop import Loop, Thought
 from evokey.protocols import LLM, Generator, Reranker, Verifier
-from evokey.watch import Learner, Proposed
 from evokey.types import (
+    Answer,
+    Attempt,
     Document,
-    DocumentChange,
     Epoch,
     EpochDiff,
     EpochReport,
     Expansion,
     Explanation,
     Hit,
+    LearnReport,
     Lesson,
-    QueryChange,
     Ranking,
+    Spent,
     Stats,
     Vectors,
     Verdict,
 )
+from evokey.watch import Learner, Proposed
 
 log = logging.getLogger("evokey")
 RETRIEVED = 100

@@ -134,6 +134,9 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "custom": Component("evokey.verifiers.custom:Custom"),
         "unified": Component("evokey.verifiers.unified:Unified"),
     },
+    "generator": {
+        "cited": Component("evokey.generators.cited:Cited"),
+    },
     "policy": {
         "guarded": Component("evokey.evolution.guarded:Guarded"),
         "paper": Component("evokey.evolution.paper:Paper"),

@@ -17,6 +17,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -205,9 +206,13 @@ class Thinker:
 
     def stop(self) -> None:
         self._stopped = True
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+        process = self._process
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError, ValueError):  # half a message may be on its way
+                    pipe.close() if pipe is not None else None
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._stopped:

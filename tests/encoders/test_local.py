@@ -142,9 +142,9 @@ def test_every_preset_is_an_encoder_by_its_own_name() -> None:
 
 def test_making_an_encoder_imports_no_torch_and_onnx_never_does(exported: dict[str, Path]) -> None:
     told = python(
-        "import sys; from evokey import settings\n"
+        "import sys; from evokey import registry\n"
         "from evokey.encoders.onnx import Onnx\n"
-        "made = settings._made('encoder', 'all-MiniLM-L6-v2', {})\n"
+        "made = registry.made('encoder', 'all-MiniLM-L6-v2', {})\n"
         "print(made.identity, made.dimension)\n"
         f"print(Onnx({str(exported['int8'])!r}, threads=1).queries(['owls']).shape)\n"
         "print(sorted({'torch', 'transformers', 'sentence_transformers', 'onnx'} & set(sys.modules)))"

@@ -14,9 +14,8 @@ from rich.markup import escape
 
 import evokey
 from evokey import checks, ingest
-from evokey.cli import loop
+from evokey.cli import loop, screen, travel
 from evokey.cli import parts as parts_
-from evokey.cli import screen, travel
 from evokey.cli.demo import demo
 from evokey.cli.options import HERE, AsJson, At, component, conditions, existing, graded
 from evokey.errors import InvalidDocument, InvalidInput
@@ -64,7 +63,9 @@ def init(
     llm: Annotated[
         str | None, typer.Option(help="The language model that expands: a name of evokey llms, or JSON.")
     ] = None,
-    verifier: Annotated[str | None, typer.Option(help="Who judges what learn found: a name of evokey verifiers.")] = None,
+    verifier: Annotated[
+        str | None, typer.Option(help="Who judges what learn found: a name of evokey verifiers.")
+    ] = None,
     language: Annotated[str | None, typer.Option(help="Of BM25: a Snowball stemmer, such as german; or none.")] = None,
     policy: Annotated[
         str | None, typer.Option(help="How keys learn: guarded, or paper (the paper's own rule, for comparison).")

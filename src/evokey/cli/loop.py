@@ -85,7 +85,9 @@ def _cost(spent: Spent) -> str:
 
 
 def learn(
-    file: Annotated[Path, typer.Argument(help='JSONL of {"query", "expected"?, "relevant"?, "actor"?}; - reads lines.')],
+    file: Annotated[
+        Path, typer.Argument(help='JSONL of {"query", "expected"?, "relevant"?, "actor"?}; - reads lines.')
+    ],
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on as the file grows, and evolve when a round is saturated.")
     ] = False,

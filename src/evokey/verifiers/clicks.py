@@ -26,7 +26,7 @@ class Showing:
 
 @dataclass(frozen=True, slots=True)
 class PositionBias:
-    """How likely a rank is looked at, beside the first: 1/rank^η, or as estimated; ranks beyond that are as the last."""
+    """How likely a rank is looked at, beside the first: 1/rank^η, or as estimated; ranks beyond are as the last."""
 
     eta: float = 1.0
     seen: tuple[float, ...] = ()

@@ -1,0 +1,1 @@
+"""Query and hits → an answer that cites them; prompts are files."""

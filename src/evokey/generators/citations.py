@@ -1,0 +1,157 @@
+"""What an answer cites. Models mark passages in many ways; what is shown has one: [n], and only passages that exist.
+
+| written                                   | shown     |
+|-------------------------------------------|-----------|
+| [1]  【1】  【1†source】  [^1]  [Passage 1] | [1]       |
+| [1, 2]  [1-2]  [1] [2]  [1 and 2]         | [1][2]    |
+| so it was (1).  Passage 1 says            | [1]       |
+| [9], where there are five                 | nothing   |
+| (1) first, (2023), Passage 9, `row[0]`    | unchanged |
+
+A number in round brackets is a citation where a clause ends; elsewhere it counts something. A list of sources below an
+answer that cites is left out: it names what was at hand, not what was used.
+"""
+
+from __future__ import annotations
+
+import re
+
+SHORT = 300
+"""Characters up to which an answer that begins with "not in the passages" says nothing else."""
+
+_NOUN = r"(?:passages?|documents?|docs?|sources?)"
+_ONE = rf"(?:{_NOUN}\s{{0,2}})?[\^#]?\d{{1,4}}"
+_ITEM = rf"{_ONE}(?:\s{{0,2}}[-‐‑–—]\s{{0,2}}{_ONE})?"
+_AND = r"(?:\s{0,2}[,;/&]\s{0,2}(?:and\s)?|\s{1,2}and\s{1,2})"
+_LIST = rf"{_ITEM}(?:{_AND}{_ITEM})*"
+_SQUARE = rf"[\[【［]{{1,2}}\s{{0,2}}{_LIST}\s{{0,2}}(?:†[^\]】`\n]{{0,40}})?[\]】］]{{1,2}}"
+_ROUND = rf"\(\s?{_LIST}\s?\)"
+_CLAUSE_ENDS = r"(?=[ \t]?(?:[.,;:!?)\n]|\Z|and \())"
+_CODE = r"```.*?(?:```|\Z)|`[^`\n]{1,80}`"
+_MARKS = re.compile(
+    rf"(?P<code>{_CODE})|"
+    rf"(?P<lead>[ \t]*)(?P<square>{_SQUARE}(?:[ \t]?[,‐‑–—-]?[ \t]?{_SQUARE})*)(?P<tail>[ \t]*)|"
+    rf"(?P<round>(?<=\S[ \t]){_ROUND}(?:[ \t]?,?[ \t]?{_ROUND})*){_CLAUSE_ENDS}|"
+    rf"(?P<named>\b{_NOUN}\s{{1,2}}(?:(?:number|no\.?)\s)?{_LIST})(?![\w\]】)]|[.,]\d)",
+    re.IGNORECASE | re.DOTALL,
+)
+_RANGE = re.compile(rf"(\d+)(?:\s?[\]】］]*\s*[-‐‑–—]\s*[\[【［]*\s?(?:{_NOUN}\s*)?[\^#]?(\d+))?", re.IGNORECASE)
+_HALF = re.compile(r"\s*[\[【［]\s*[\^#]?[\d,;\s–-]*\Z")
+_SHOWN = re.compile(rf"{_CODE}|\[(\d+)\]", re.DOTALL)
+_ALONE = re.compile(rf"`({_SQUARE})`", re.IGNORECASE)
+_TAGS = re.compile(r"</?(?:passages?|query|answer)>\n?", re.IGNORECASE)
+_LABEL = re.compile(r"\A\s*(?:\*\*(?:final )?answer(?::\*\*|\*\*:)|(?:#+ )?(?:final )?answer:)\s*", re.IGNORECASE)
+_SOURCES = re.compile(
+    r"^[ \t*#_]*(?:references|sources|citations|bibliography|works cited|passages (?:used|cited))[ \t*_]*"
+    r"(?::[^\n]*)?$.*\Z",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+
+_GIVEN = (
+    r"(?:the |these |this |any of the |either of the |none of the )?(?:given |provided |available |numbered |above )?"
+    r"(?:passages?|context|documents?|sources?|texts?|information)(?: (?:given|provided|above|available))?"
+)
+_LACKS = (
+    r"(?:says?|mentions?|contains?|provides?|specif(?:y|ies)|states?|includes?|answers?|holds?|tells?|indicates?|"
+    r"give|discuss(?:es)?|address(?:es)?|have|has)"
+)
+_NOTHING = re.compile(
+    r"\A\W*(?:(?:sorry|unfortunately|however)\W+|i(?: a|['’])m (?:sorry|afraid),? (?:but )?(?:that )?|"
+    rf"(?:based on|according to|from) {_GIVEN},? )?"
+    r"(?:"
+    rf"(?:(?:it|that|this) is )?not (?:in|(?:mentioned|stated|found|specified) in|answered (?:in|by)) {_GIVEN}|"
+    r"(?:i|we) (?:do not|don['’]t|cannot|can['’]t|could not|couldn['’]t|am unable to|['’]m unable to|"
+    r"was not able to) (?:know|tell|find|answer|determine|say|see|have)\b|"
+    rf"(?:none of |no part of |no ){_GIVEN} (?:\w+ )?{_LACKS}|"
+    rf"{_GIVEN}(?:[ ,]|\[\d+\])*(?:do|does|did) ?(?:not|n['’]t) (?:\w+ )?{_LACKS}|"
+    r"there (?:is|was)(?: no|n['’]t any| not any| not enough) (?:\w+ )?(?:information|mention|answer|evidence)|"
+    r"(?:no|not enough|insufficient) (?:information|answer)(?= (?:about|on|in|to|for|is|was|given|provided)\b|[.,]|\Z)|"
+    r"unknown\W*\Z|"
+    rf"[^.!?\n]{{0,200}}\b(?:not|n['’]t|cannot be|never) (?:\w+ )?(?:mentioned|stated|specified|given|provided|said|"
+    rf"found|determined|answered|indicated|known|available)(?: \w+)? (?:in|by|from) {_GIVEN}"
+    r")",
+    re.IGNORECASE,
+)
+_FIRST = re.compile(r"\A.{25,}?[.!?\n](?=\s)", re.DOTALL)
+_BUT = re.compile(r"\b(?:but|however|although|though)\b", re.IGNORECASE)
+_PLAIN = re.compile(rf"(?:(?!{_NOUN}\b|and\b|no\b|number\b)[^\W\d_]{{2,}}[ ]){{2}}(?=\S)", re.IGNORECASE)
+
+
+def shown(answer: str, count: int) -> str:
+    """An answer as readers see it: passages 1 to count marked [n], marks of others gone; empty if it says nothing."""
+    text = _tidy(answer, count)
+    return "" if _says_nothing(text) else text
+
+
+def cited(text: str) -> list[int]:
+    """The numbers a shown text marks, in order of first mention."""
+    return list(dict.fromkeys(int(mark[1]) for mark in _SHOWN.finditer(text) if mark[1]))
+
+
+def certain(answer: str, count: int) -> str:
+    """Of an answer still being written: what is shown of it, whatever follows."""
+    text = _tidy(answer[: _between_marks(answer)], count)
+    first = _FIRST.match(text)
+    return text if len(text) > SHORT or (first and not _says_nothing(first[0])) else ""
+
+
+def _tidy(answer: str, count: int) -> str:
+    text = _marked(_LABEL.sub("", _TAGS.sub("", answer)), count)
+    sources = _SOURCES.search(text)
+    if sources and cited(text[: sources.start()]):
+        text = text[: sources.start()]
+    return text.strip()
+
+
+def _between_marks(text: str) -> int:
+    """The last place that no mark can reach across: behind two plain words, outside brackets and code."""
+    ends = [found.end() - 1 for found in _PLAIN.finditer(text)]
+    return next((end for end in reversed(ends) if not _inside(text[:end])), 0)
+
+
+def _inside(text: str) -> bool:
+    """Whether a text stops within brackets, or within code."""
+    line = text[text.rfind("\n") + 1 :]
+    opened = max(line.rfind(sign) for sign in "[【［(")
+    closed = max(line.rfind(sign) for sign in "]】］)")
+    return opened > closed or line.count("`") % 2 == 1
+
+
+def _marked(text: str, count: int) -> str:
+    """One way of marking. What is left when a mark goes may be one itself: until nothing changes."""
+    text = _HALF.sub("", text)
+    while True:
+        marked = _HALF.sub("", _MARKS.sub(lambda found: _mark(found, count), text))
+        if marked == text:
+            return text
+        text = marked
+
+
+def _mark(found: re.Match[str], count: int) -> str:
+    if found["code"]:
+        alone = _ALONE.fullmatch(found[0])
+        return alone[1] if alone else found[0]
+    numbers = _numbers(found["square"] or found["round"] or found["named"], count)
+    marks = "".join(f"[{number}]" for number in numbers)
+    if not found["square"]:
+        return marks or found[0]
+    if marks:
+        return found["lead"] + marks + found["tail"]
+    before = found.string[found.start() - 1 : found.start()]
+    return found["lead"] if before in ("", "\n") else found["tail"]
+
+
+def _numbers(said: str, count: int) -> list[int]:
+    """Those of the numbers and ranges that are passages, each once."""
+    numbers: dict[int, None] = {}
+    for one in _RANGE.finditer(said):
+        ends = sorted((int(one[1]), int(one[2] or one[1])))
+        numbers |= dict.fromkeys(range(max(ends[0], 1), min(ends[1], count) + 1))
+    return list(numbers)
+
+
+def _says_nothing(text: str) -> bool:
+    """Whether a short answer says that there is none. One that goes on with "but", and cites, says something."""
+    if len(text) > SHORT or not _NOTHING.match(text):
+        return not re.search(r"\w", text)
+    return not (cited(text) and _BUT.search(text))
