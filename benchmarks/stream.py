@@ -192,35 +192,37 @@ def exponent(curve: np.ndarray) -> float:
 class Taught:
     """nDCG@10 of the intents that come again, from the untaught index and from the one that learns on the way."""
 
-    def __init__(self, memory: evokey.Memory) -> None:
+    def __init__(self, memory: evokey.Memory, arriving: list[tuple[Intent, str]]) -> None:
         self.memory = memory
         self.seen: set[str] = set()
         self.fed: set[str] = set()
-        self.scores: dict[tuple[str, int], float] = {}
+        self.scores: dict[tuple[str, str], float] = {}
         self.points: list[tuple[int, bool, float, float]] = []
         self.seconds = 0.0
+        distinct = {(intent.name, query): intent for intent, query in arriving}
+        self.untaught = {
+            key: self.search(intent, key[1]) for key, intent in track(distinct.items(), "untaught", transient=True)
+        }
 
     def arrive(self, position: int, intent: Intent, query: str, paid: bool) -> None:
+        key = (intent.name, query)
         if intent.name in self.seen:
-            now = self.memory.stats().epoch
-            before, after = self.score(intent, query, 0), self.score(intent, query, now)
-            self.points.append((position, query in self.fed, before, after))
+            if key not in self.scores:
+                self.scores[key] = self.search(intent, query)
+            self.points.append((position, query in self.fed, self.untaught[key], self.scores[key]))
         self.seen.add(intent.name)
         if paid:
             self.memory.feedback(query, relevant=intent.grades)
             self.fed.add(query)
 
-    def score(self, intent: Intent, query: str, epoch: int) -> float:
-        key = (f"{intent.name}\n{query}", epoch)
-        if key not in self.scores:
-            hits = self.memory.search(query, k=10, epoch=epoch)
-            self.scores[key] = ndcg_of([hit.id for hit in hits], intent.grades)
-        return self.scores[key]
+    def search(self, intent: Intent, query: str) -> float:
+        return ndcg_of([hit.id for hit in self.memory.search(query, k=10)], intent.grades)
 
     def evolve(self) -> str:
         began = time.perf_counter()
         report = self.memory.evolve()
         self.seconds += time.perf_counter() - began
+        self.scores = {}
         return report.reason
 
     def windows(self, queries: int) -> list[dict]:
@@ -444,7 +446,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=20_000)
     parser.add_argument("--alpha", type=float, default=1.2)
     parser.add_argument("--encoder", default="bm25", help="of the memory: bm25, wordllama or hybrid")
-    parser.add_argument("--evolve-every", type=int, default=WINDOW)
+    parser.add_argument("--evolve-every", type=int, default=4_000, help="and after a quarter and a half of that")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="the result file; the picture goes beside it")
     options = parser.parse_args()
@@ -452,6 +454,8 @@ def main() -> None:
     folders = [options.data / "nfcorpus", options.data / "clinc150"]
     known = [intent for folder in folders for intent in intents(folder)]
     encoder = WordLlamaEncoder()
+    every = options.evolve_every
+    due = {every // 4, every // 2, *range(every, options.queries, every)}
 
     counts = Counts()
     with (
@@ -459,10 +463,10 @@ def main() -> None:
         evokey.open(folder, encoder=None if options.encoder == "hybrid" else options.encoder) as memory,
     ):
         memory.add([document for folder in folders for document in documents(folder)])
-        taught = Taught(memory)
         arriving = stream(known, options.queries, options.alpha, options.seed)
+        taught = Taught(memory, arriving)
         for position, (intent, query) in enumerate(track(arriving, "the stream")):
-            if position and position % options.evolve_every == 0:
+            if position in due:
                 reason = taught.evolve()
                 print(f"  {position:>6,} queries, {counts.calls[-1]:,} calls; {reason}", flush=True)
             taught.arrive(position, intent, query, counts.arrive(intent, query))
@@ -470,7 +474,7 @@ def main() -> None:
     result = {
         "stream": counts.summary(options.alpha, len(known))
         | {"seed": options.seed, "novelty": "wordllama", "near": NEAR},
-        "memory": {"encoder": options.encoder, "evolve_every": options.evolve_every, "evolve_seconds": taught.seconds},
+        "memory": {"encoder": options.encoder, "evolved_at": sorted(due), "evolve_seconds": taught.seconds},
         "windows": taught.windows(options.queries),
         "curves": {
             "queries": at,

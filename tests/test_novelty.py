@@ -114,6 +114,8 @@ def test_other_words_for_the_same_are_known(query: str, reworded: str) -> None:
         ("is tea better than coffee", "is coffee better than tea"),
         ("joining 3' rather than 5' ends of strands", "joining 5' rather than 3' ends of strands"),
         ("how to call get_user in Python 3.11", "how to call get_user in Python 3.12"),
+        ("install python 3.1 on a mac", "install python 3.10 on a mac"),
+        ("how to stop smoking at work", "how to avoid smoking at work"),
         ("how to call get_user in python", "how to call set_user in python"),
         ("open /etc/hosts in an editor", "open /etc/passwd in an editor"),
         ("what is your name", "what is my name"),
