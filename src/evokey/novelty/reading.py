@@ -93,13 +93,13 @@ PREFIXES = "un in im il ir dis de non anti mis re pre post over under hyper hypo
 KEPT = frozenset(
     "above after again against all alone always another any ask before below best better between beyond both down "
     "during each earlier enough every everyone few first give gives gone good got great hello keep last later least "
-    "less more most much near need next nobody none nothing off only other others out over own put same second "
-    "several since soon still take taken takes thank thanks together under until up use used uses using".split()
+    "less maybe more most much near need next nobody none nothing off only other others out over own put same second "
+    "see several since soon still take taken takes thank thanks together under until up use used uses using yes".split()
 )
 """Stop words that tell one intent from another."""
 ASKING = frozenset(
     "please tell know wondering wonder curious explain describe hi hey hello thanks thank want would like help "
-    "let question asking gonna wanna im id ill whats wheres whos hows lets ok okay yes yeah just really actually "
+    "let question asking gonna wanna im id ill whats wheres whos hows lets ok okay just really actually "
     "exactly basically currently specify inform figure kindly".split()
 )
 LIGHT = (STOP_WORDS | ASKING) - KEPT
@@ -138,6 +138,7 @@ WHETHER = re.compile(
 PAST = re.compile(
     r"\b(?:did|was|were|had|(?:have|has|i've|you've|'ve)(?: (?:i|you|we|they|he|she|it))? \w+(?:ed|en|nt|ne))\b"
 )
+FOR_ME = re.compile(r"\b(?:for|to|with) (?:me|us)\b")
 FIRST = frozenset("i me my mine we us our ours myself".split())
 SECOND = frozenset("you your yours yourself".split())
 
@@ -289,8 +290,11 @@ def _mood(spoken: str) -> str:
 
 
 def _persons(spoken: str) -> frozenset[str]:
-    left = set(re.findall(r"[a-z]+", FRAMES.sub(" ", spoken)))
-    return frozenset(name for name, words in (("first", FIRST), ("second", SECOND)) if left & words)
+    """Whom it is about; "call Bob for me" is not "call me Bob"."""
+    left, found = FOR_ME.subn(" ", FRAMES.sub(" ", spoken))
+    words = set(re.findall(r"[a-z]+", left))
+    persons = {name for name, some in (("first", FIRST), ("second", SECOND)) if words & some}
+    return frozenset(persons | ({"for me"} if found else set()))
 
 
 @lru_cache(100_000)
