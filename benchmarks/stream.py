@@ -3,10 +3,11 @@
     python benchmarks/stream.py [--data ../shared/data] [--queries 20000] [--alpha 1.2] [--encoder bm25] [--out FILE]
 
 Intents are NFCorpus's queries (with the further wordings of the set: titles and video descriptions) and CLINC150's
-intents (150 wordings each), 3,000 and more; ranks are dealt at random, wordings uniformly, which is the hard case. A
+intents (150 wordings each), 3,000 nearly; ranks are dealt at random, wordings uniformly, which is the hard case. A
 query that Novelty does not know costs one expansion, whose verified outcome, the judged documents, is fed back; the
-memory evolves every so often. Counted beside it: the distinct intents (nobody can pay less; the paper's Θ(T^(1/α)) is
-about these), the distinct wordings (what a cache of exact repeats pays), and one call for each query.
+memory evolves after 1,000 queries and whenever their number has doubled. Counted beside it: the distinct intents
+(nobody can pay less; the paper's Θ(T^(1/α)) is about these, and about intents without end), the distinct wordings (what
+a cache of exact repeats pays), and one call for each query.
 
 A hit is false when the documents judged right for the two queries are not the same. Besides the stream, false hits are
 counted on whole sets, where each query asks all others of its set, and on real queries turned into their opposite.
@@ -24,6 +25,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from holdout import lines, ndcg_of
@@ -44,6 +46,7 @@ MOST_FLIPS = 150
 SHORT_FORMS = {"titles", "vid-titles", "vid-desc", "nontopic-titles"}
 """Wordings a person may type; the form "all" is a page."""
 WINDOW = 2_000
+BLUE, OCHRE = "#1f5fa8", "#c78a2c"
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,12 @@ class Counts:
                 "intents_expected": exponent(expected(known, alpha, queries)),
                 "paper": 1 / alpha,
             },
+            "curves": {
+                "queries": (at := sampled(queries)),
+                "calls": [self.calls[count - 1] for count in at],
+                "intents": [self.distinct[count - 1][0] for count in at],
+                "wordings": [self.distinct[count - 1][1] for count in at],
+            },
             "false_examples": sorted(set(self.false))[:12],
         }  # fmt: skip
 
@@ -192,35 +201,37 @@ def exponent(curve: np.ndarray) -> float:
 class Taught:
     """nDCG@10 of the intents that come again, from the untaught index and from the one that learns on the way."""
 
-    def __init__(self, memory: evokey.Memory) -> None:
+    def __init__(self, memory: evokey.Memory, arriving: list[tuple[Intent, str]]) -> None:
         self.memory = memory
         self.seen: set[str] = set()
         self.fed: set[str] = set()
-        self.scores: dict[tuple[str, int], float] = {}
+        self.scores: dict[tuple[str, str], float] = {}
         self.points: list[tuple[int, bool, float, float]] = []
         self.seconds = 0.0
+        distinct = {(intent.name, query): intent for intent, query in arriving}
+        self.untaught = {
+            key: self.search(intent, key[1]) for key, intent in track(distinct.items(), "untaught", transient=True)
+        }
 
     def arrive(self, position: int, intent: Intent, query: str, paid: bool) -> None:
+        key = (intent.name, query)
         if intent.name in self.seen:
-            now = self.memory.stats().epoch
-            before, after = self.score(intent, query, 0), self.score(intent, query, now)
-            self.points.append((position, query in self.fed, before, after))
+            if key not in self.scores:
+                self.scores[key] = self.search(intent, query)
+            self.points.append((position, query in self.fed, self.untaught[key], self.scores[key]))
         self.seen.add(intent.name)
         if paid:
             self.memory.feedback(query, relevant=intent.grades)
             self.fed.add(query)
 
-    def score(self, intent: Intent, query: str, epoch: int) -> float:
-        key = (f"{intent.name}\n{query}", epoch)
-        if key not in self.scores:
-            hits = self.memory.search(query, k=10, epoch=epoch)
-            self.scores[key] = ndcg_of([hit.id for hit in hits], intent.grades)
-        return self.scores[key]
+    def search(self, intent: Intent, query: str) -> float:
+        return ndcg_of([hit.id for hit in self.memory.search(query, k=10)], intent.grades)
 
     def evolve(self) -> str:
         began = time.perf_counter()
         report = self.memory.evolve()
         self.seconds += time.perf_counter() - began
+        self.scores = {}
         return report.reason
 
     def windows(self, queries: int) -> list[dict]:
@@ -257,7 +268,7 @@ def cross(folder: Path, encoder: WordLlamaEncoder) -> dict:
         "dataset": folder.name, "wordings": len(every), "hits": hits, "false": false,
         "false_and_no_document_shared": apart,
         "same_words_other_documents": counts.hits["the same words, false"],
-        "cosine_alone_false_rate": cosine_alone(every, hits, encoder),
+        "cosine_alone_false_rate_at_as_many_hits": cosine_alone(every, hits, encoder),
         "false_examples": sorted(set(counts.false))[:12],
     }  # fmt: skip
 
@@ -404,38 +415,38 @@ def plot(result: dict, path: Path) -> None:
         "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 200,
         "legend.frameon": False, "axes.titlesize": 10, "axes.titlelocation": "left",
     }  # fmt: skip
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9.2, 3.7), layout="constrained")
-    curves, alpha, last = result["curves"], result["stream"]["alpha"], result["stream"]["queries"]
-    counts = np.array(curves["queries"])
-    left.loglog(counts, counts, color="0.75", lw=1.2, label="one for each query")
-    left.loglog(counts, curves["wordings"], color="#c78a2c", lw=1.4, ls="--", label="distinct wordings (exact cache)")
-    left.loglog(counts, curves["calls"], color="#1f5fa8", lw=2.2, label="evokey")
-    left.loglog(counts, curves["intents"], color="#3a8f5c", lw=1.4, label="distinct intents (least possible)")
-    tail = counts[counts >= last / 10]
-    anchor = np.array(curves["calls"])[counts >= last / 10][0]
-    slope = result["stream"]["exponent"]["calls"]
-    left.loglog(
-        tail, anchor * 1.5 * (tail / tail[0]) ** (1 / alpha), color="black", lw=1, ls=":",
-        label=rf"slope $1/\alpha$ = {1 / alpha:.2f} (paper); evokey's: {slope:.2f}",
-    )  # fmt: skip
-    left.set(xlabel="queries $T$", ylabel="expansion calls", title=rf"Calls, Zipf stream with $\alpha$ = {alpha}")
-    left.legend(loc="upper left", fontsize=7.5)
+    figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(12, 4.3), layout="constrained")
+    paraphrased = result["other_streams"][-1]
+    calls(left, result["stream"], "NFCorpus and CLINC150")
+    calls(middle, paraphrased, "CLINC150 alone, 150 wordings each")
     windows = result["windows"]
-    middle = [(window["from"] + window["to"]) / 2 for window in windows]
-    styles = {
-        "taught_wording": ("#1f5fa8", "the wording that was taught"),
-        "other_wording": ("#c78a2c", "another wording"),
-    }
+    at = [(window["from"] + window["to"]) / 2 for window in windows]
+    styles = {"taught_wording": (BLUE, "a wording that was taught"), "other_wording": (OCHRE, "another wording")}
     for name, (colour, label) in styles.items():
-        right.plot(middle, [window[name]["taught"] for window in windows], color=colour, lw=2.2, marker="o", ms=3.5,
-                   label=f"{label}, taught")  # fmt: skip
-        right.plot(middle, [window[name]["untaught"] for window in windows], color=colour, lw=1.3, ls="--",
-                   label=f"{label}, untaught")  # fmt: skip
-    right.set(xlabel="queries", ylabel="nDCG@10", ylim=(0, 1), xlim=(0, last), title="Intents that come again")
-    right.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    right.legend(loc="lower right", fontsize=7.5)
+        for state, style in (("taught", {"lw": 2, "marker": "o", "ms": 3.5}), ("untaught", {"lw": 1.3, "ls": "--"})):
+            values = [window[name][state] for window in windows]
+            right.plot(at, values, color=colour, label=f"{label}: {state} index", **style)
+    right.set(xlabel="queries $T$", ylabel="nDCG@10", ylim=(0, 1), xlim=(0, result["stream"]["queries"]))
+    right.set_title("Intents that come again")
+    right.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k")
+    for axes in (left, middle, right):
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8, ncols=1)
     figure.savefig(path)
     pyplot.close(figure)
+
+
+def calls(axes: Any, one: dict, title: str) -> None:
+    counts, curves, alpha = np.array(one["curves"]["queries"]), one["curves"], one["alpha"]
+    axes.loglog(counts, counts, color="0.75", lw=1.2, label="a call for each query")
+    axes.loglog(counts, curves["calls"], color=BLUE, lw=2.4, label=f"evokey, slope {one['exponent']['calls']:.2f}")
+    axes.loglog(counts, curves["wordings"], color=OCHRE, lw=1.3, ls="--", label="distinct wordings: a cache of repeats")
+    axes.loglog(counts, curves["intents"], color="#3a8f5c", lw=1.3, label="distinct intents: the least possible")
+    tail = counts[counts >= counts[-1] / 10]
+    law = 1.6 * curves["calls"][-len(tail)] * (tail / tail[0]) ** (1 / alpha)
+    axes.loglog(
+        tail, law, color="black", lw=1, ls=":", label=rf"paper, intents without end: slope $1/\alpha$ = {1 / alpha:.2f}"
+    )
+    axes.set(xlabel="queries $T$", ylabel="expansion calls", title=rf"{title}, $\alpha$ = {alpha}")
 
 
 def main() -> None:
@@ -444,14 +455,17 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=20_000)
     parser.add_argument("--alpha", type=float, default=1.2)
     parser.add_argument("--encoder", default="bm25", help="of the memory: bm25, wordllama or hybrid")
-    parser.add_argument("--evolve-every", type=int, default=WINDOW)
+    parser.add_argument("--evolve-first", type=int, default=1_000, help="then whenever the stream has doubled")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="the result file; the picture goes beside it")
     options = parser.parse_args()
     began = time.perf_counter()
     folders = [options.data / "nfcorpus", options.data / "clinc150"]
+    if missing := [str(folder) for folder in folders if not folder.exists()]:
+        raise SystemExit(f"no data at {', '.join(missing)}: name their folder with --data")
     known = [intent for folder in folders for intent in intents(folder)]
     encoder = WordLlamaEncoder()
+    due = {options.evolve_first << doubled for doubled in range(options.queries.bit_length())}
 
     counts = Counts()
     with (
@@ -459,33 +473,31 @@ def main() -> None:
         evokey.open(folder, encoder=None if options.encoder == "hybrid" else options.encoder) as memory,
     ):
         memory.add([document for folder in folders for document in documents(folder)])
-        taught = Taught(memory)
         arriving = stream(known, options.queries, options.alpha, options.seed)
+        taught = Taught(memory, arriving)
         for position, (intent, query) in enumerate(track(arriving, "the stream")):
-            if position and position % options.evolve_every == 0:
+            if position in due:
                 reason = taught.evolve()
                 print(f"  {position:>6,} queries, {counts.calls[-1]:,} calls; {reason}", flush=True)
             taught.arrive(position, intent, query, counts.arrive(intent, query))
-    at = sampled(options.queries)
     result = {
         "stream": counts.summary(options.alpha, len(known))
         | {"seed": options.seed, "novelty": "wordllama", "near": NEAR},
-        "memory": {"encoder": options.encoder, "evolve_every": options.evolve_every, "evolve_seconds": taught.seconds},
-        "windows": taught.windows(options.queries),
-        "curves": {
-            "queries": at,
-            "calls": [counts.calls[count - 1] for count in at],
-            "intents": [counts.distinct[count - 1][0] for count in at],
-            "wordings": [counts.distinct[count - 1][1] for count in at],
+        "memory": {
+            "encoder": options.encoder,
+            "evolved_at": sorted(at for at in due if at < options.queries),
+            "evolve_seconds": taught.seconds,
         },
+        "windows": taught.windows(options.queries),
         "other_streams": [],
         "sets": [],
     }
-    for alpha in OTHER_ALPHAS:
+    alone = [intent for intent in known if intent.name.startswith("clinc150")]
+    for alpha, some in [*((alpha, known) for alpha in OTHER_ALPHAS), (options.alpha, alone)]:
         other = Counts()
-        for intent, query in track(stream(known, options.queries, alpha, options.seed), f"α = {alpha}", transient=True):
+        for intent, query in track(stream(some, options.queries, alpha, options.seed), f"α = {alpha}", transient=True):
             other.arrive(intent, query)
-        result["other_streams"].append(other.summary(alpha, len(known)))
+        result["other_streams"].append(other.summary(alpha, len(some)))
     result["sets"] = [cross(options.data / name, encoder) for name in SETS]
     result["adversarial"] = adversarial(options.data, encoder)
     result["seconds"] = time.perf_counter() - began

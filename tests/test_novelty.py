@@ -72,7 +72,7 @@ def test_case_spacing_and_punctuation_do_not_matter(query: str, space: str, end:
     ("query", "reworded"),
     [
         ("what is the capital of France?", "what's the capital of france"),
-        ("How do I undo the last commit?", "how can I undo the last commit please"),
+        ("How do I undo the last commit?", "how can I undo the last commit"),
         ("where can I buy a used car in Boston", "where can I purchase a used car in Boston"),
         ("take 5 mg of aspirin daily", "take 5mg aspirin daily"),
         ("I don't want to eat meat", "I do not want to eat meat"),
@@ -84,7 +84,7 @@ def test_other_words_for_the_same_are_known(query: str, reworded: str) -> None:
     found = expanded(*QUESTIONS, query).known(reworded)
     assert found is not None
     assert found.query == query
-    assert 0.8 <= found.similarity <= 1
+    assert 0.85 <= found.similarity <= 1
 
 
 # ---- what never is
@@ -114,9 +114,12 @@ def test_other_words_for_the_same_are_known(query: str, reworded: str) -> None:
         ("is tea better than coffee", "is coffee better than tea"),
         ("joining 3' rather than 5' ends of strands", "joining 5' rather than 3' ends of strands"),
         ("how to call get_user in Python 3.11", "how to call get_user in Python 3.12"),
+        ("install python 3.1 on a mac", "install python 3.10 on a mac"),
+        ("how to stop smoking at work", "how to avoid smoking at work"),
         ("how to call get_user in python", "how to call set_user in python"),
         ("open /etc/hosts in an editor", "open /etc/passwd in an editor"),
         ("what is your name", "what is my name"),
+        ("call Bob for me", "please call me Bob"),
         ("put bread on my list", "did I put bread on my list"),
         ("size of a 5 mg tablet", "size of a 5 kg tablet"),
         ("sort a list when a > b", "sort a list when a < b"),

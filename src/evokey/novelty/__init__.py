@@ -23,7 +23,7 @@ from evokey.protocols import DenseEncoder
 from evokey.types import Vectors
 
 __all__ = ["Match", "Novelty"]
-NEAR = 0.8
+NEAR = 0.85
 """The least cosine of two wordings of one intent. Calibrated with WordLlama: under one match in a hundred is false."""
 MOST_COMPARED = 32
 FIRST_ROWS = 64

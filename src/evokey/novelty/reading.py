@@ -17,15 +17,15 @@ import Stemmer
 
 from evokey.keys.words import STOP_WORDS
 
-NEGATIONS = frozenset(
-    "not no never none nobody nothing nowhere neither nor without cannot lack lacks lacked lacking fail fails failed "
-    "failing failure unable hardly scarcely barely exclude excludes excluding except absence absent stop stops avoid "
-    "refuse refuses".split()
+DENIALS = frozenset(
+    "not no never neither nor without cannot dont doesnt didnt isnt arent wasnt werent cant couldnt wont wouldnt "
+    "shouldnt hasnt havent hadnt aint".split()
 )
-UNWRITTEN = frozenset(
-    "dont doesnt didnt isnt arent wasnt werent cant couldnt wont wouldnt shouldnt hasnt havent hadnt aint".split()
+"""Words that say no and nothing else, contractions typed without their apostrophe among them."""
+NEGATIONS = DENIALS | frozenset(
+    "none nobody nothing nowhere hardly scarcely barely lack lacks lacked lacking fail fails failed failing failure "
+    "unable exclude excludes excluding except absence absent stop stops avoid avoids refuse refuses".split()
 )
-"""Contractions typed without their apostrophe."""
 OPPOSITES = """
 more / less fewer
 most / least fewest
@@ -91,16 +91,15 @@ arrive arrival / depart departure leave
 """
 PREFIXES = "un in im il ir dis de non anti mis re pre post over under hyper hypo up down".split()
 KEPT = frozenset(
-    "hello thank thanks above after again against all alone always another any before below best better between "
-    "beyond both down during "
-    "each earlier enough every everyone few first four give gives good great keep last later least less more most "
-    "much near never next none off only other others out over own put same second several since soon still "
-    "take takes taken three together two under until up without use used uses using gone ask need got".split()
+    "above after again against all alone always another any ask before below best better between beyond both down "
+    "during each earlier enough every everyone few first give gives gone good got great hello keep last later least "
+    "less maybe more most much near need next nobody none nothing off only other others out over own put same second "
+    "see several since soon still take taken takes thank thanks together under until up use used uses using yes".split()
 )
 """Stop words that tell one intent from another."""
 ASKING = frozenset(
     "please tell know wondering wonder curious explain describe hi hey hello thanks thank want would like help "
-    "let question asking gonna wanna im id ill whats wheres whos hows lets ok okay yes yeah just really actually "
+    "let question asking gonna wanna im id ill whats wheres whos hows lets ok okay just really actually "
     "exactly basically currently specify inform figure kindly".split()
 )
 LIGHT = (STOP_WORDS | ASKING) - KEPT
@@ -118,7 +117,7 @@ NUMBER_WORDS = {
 }  # fmt: skip
 SYMBOLS = {"%": " percent ", "$": " dollar ", "€": " euro ", "£": " pound ", "&": " and ", "°": " degree "}
 QUESTIONS = (
-    ("quantity", r"how (?:many|much|often|long|far|old|big|tall|high|large|fast|big|soon)"),
+    ("quantity", r"how (?:many|much|often|long|far|old|big|tall|high|large|fast|soon)"),
     ("time", r"when|what (?:time|date|day|year|month|hour)|which (?:date|day|year|month)"),
     ("place", r"where|(?:what|which) (?:place|city|country|state|town|location)"),
     ("person", r"who|whom|whose|(?:what|which) person"),
@@ -139,6 +138,7 @@ WHETHER = re.compile(
 PAST = re.compile(
     r"\b(?:did|was|were|had|(?:have|has|i've|you've|'ve)(?: (?:i|you|we|they|he|she|it))? \w+(?:ed|en|nt|ne))\b"
 )
+FOR_ME = re.compile(r"\b(?:for|to|with) (?:me|us)\b")
 FIRST = frozenset("i me my mine we us our ours myself".split())
 SECOND = frozenset("you your yours yourself".split())
 
@@ -150,7 +150,7 @@ IDENTIFIER = re.compile(
 EMOJI = "\ufe0f"
 """Says that the sign before it is shown as a picture: no meaning."""
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
-_stemmer = Stemmer.Stemmer("english", 100_000)
+_stemmer = Stemmer.Stemmer("english", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,10 +263,12 @@ def _content(tokens: list[str], folded: list[str], names: list[bool]) -> tuple[t
     for position, word in enumerate(folded):
         if word in MARKERS:
             role = word
-        if word in NEGATIONS or word in UNWRITTEN:
+        if word in NEGATIONS:
             negations, negated = negations + 1, True
-        elif word[-1].isdigit() and not word[0].isalpha():
-            numbers.append(_number(word))
+        if word in DENIALS:
+            continue
+        if word[-1].isdigit() and not word[0].isalpha():
+            numbers.append(word.lstrip("+"))
             role = ""
         elif word in NUMBER_WORDS:
             if word != "one" or not _pronoun(folded, position):
@@ -275,11 +277,6 @@ def _content(tokens: list[str], folded: list[str], names: list[bool]) -> tuple[t
             words.append(Word(word, stem(word), names[position], role, negated))
             role, negated = "", False
     return tuple(words), numbers, negations
-
-
-def _number(word: str) -> str:
-    word = word.lstrip("+")
-    return word.rstrip("0").rstrip(".") if word.count(".") == 1 and ":" not in word else word
 
 
 def _pronoun(folded: list[str], position: int) -> bool:
@@ -293,8 +290,11 @@ def _mood(spoken: str) -> str:
 
 
 def _persons(spoken: str) -> frozenset[str]:
-    left = set(re.findall(r"[a-z]+", FRAMES.sub(" ", spoken)))
-    return frozenset(name for name, words in (("first", FIRST), ("second", SECOND)) if left & words)
+    """Whom it is about; "call Bob for me" is not "call me Bob"."""
+    left, found = FOR_ME.subn(" ", FRAMES.sub(" ", spoken))
+    words = set(re.findall(r"[a-z]+", left))
+    persons = {name for name, some in (("first", FIRST), ("second", SECOND)) if words & some}
+    return frozenset(persons | ({"for me"} if found else set()))
 
 
 @lru_cache(100_000)
