@@ -167,8 +167,10 @@ def report(memory: Memory, *, asked: int = ASKED, named: int = NAMED) -> Account
     touched = sorted({number for overlay in after.of.values() for number in overlay.documents.tolist()})
     queries = sample(list({credit.query for credit in credits}), asked)
     found = {kind: _found(index, texts, before, after) for kind, texts in _asked(reader, queries, asked).items()}
-    learned = {number: _learner(index, after, number) for number in touched}
-    best = sorted(learned, key=lambda number: (-learned[number][0], -sum(learned[number][1].values()), number))[:named]
+    learned = {number: _texts(after, number) for number in touched}
+    moves = {one.name: _moves(one, after.of[one.name]) for one in index.retrievers}
+    moved = {number: {name: one.moved.get(number, 0.0) for name, one in moves.items()} for number in touched}
+    best = sorted(touched, key=lambda number: (-learned[number], -sum(moved[number].values()), number))[:named]
     titles = reader.documents(best)
     numbered = Counter(credit.number for credit in credits)
     together = [a + b for a, b in zip(found["taught"], found["neutral"], strict=True)]
@@ -176,11 +178,11 @@ def report(memory: Memory, *, asked: int = ASKED, named: int = NAMED) -> Account
         epoch=epoch.number,
         documents=stats.documents,
         touched=len(touched),
-        learners=[Learner(titles[one].id, titles[one].title, *learned[one]) for one in best],
+        learners=[Learner(titles[one].id, titles[one].title, learned[one], moved[one]) for one in best],
         actors=concentration(Counter(credit.actor for credit in credits), named),
         queries=concentration(Counter(" ".join(credit.query.split()).casefold() for credit in credits), named),
         credited=concentration(Counter(reader.ids(numbered)), named),
-        displacements=[_displacement(one, after.of[one.name]) for one in index.retrievers],
+        displacements=[_displacement(one, after.of[one.name], moves[one.name]) for one in index.retrievers],
         taught=reader.hubness(found["taught"], learned, named),
         neutral=reader.hubness(found["neutral"], learned, named),
         together=reader.hubness(together, learned, named),
@@ -220,46 +222,56 @@ def skewness(counts: Scores) -> float:
     return float((deviations**3).mean() / spread**3) if spread else 0.0
 
 
-def _learner(index: Index, overlays: Overlays, number: int) -> tuple[int, dict[str, float]]:
-    """Texts a document was taught, and how far its keys have moved."""
-    texts = max(len(set(overlay.taught(number)[0].tolist())) for overlay in overlays.of.values())
-    return texts, {one.name: _moved(one, overlays.of[one.name], number)[0] for one in index.retrievers}
+def _texts(overlays: Overlays, number: int) -> int:
+    """How many texts a document was taught."""
+    return max(len(set(overlay.taught(number)[0].tolist())) for overlay in overlays.of.values())
 
 
-def _moved(retriever: Retriever, overlay: Overlay, number: int) -> tuple[float, float]:
-    """Displacement of a document's farthest key, and the bound of its own."""
-    rows = overlay.touched.rows(number)
-    if overlay.texts is None or not overlay.choice.step or rows.start == rows.stop:
-        return 0.0, 0.0
-    base = retriever.store.take(np.array([number]))
-    pull = overlay.choice.step * overlay.evidence[rows.start : rows.stop]
-    mass = np.asarray(pull.sum(axis=1), np.float64).ravel()
-    moved = overlay.moved(number, base)
-    if not isinstance(base, DenseBlock) or not isinstance(overlay.texts, DenseBlock):
-        return moved, max(overlay.choice.step, float(mass.max()))
-    keys = base.vectors.astype(np.float64)
-    towards = pull @ overlay.texts.vectors.astype(np.float64)
-    lengths = np.linalg.norm(towards, axis=1) * np.linalg.norm(keys, axis=1)
-    by_direction = 1 - np.vecdot(keys, towards) / np.where(lengths > 0, lengths, np.inf)
-    bounds = np.where(lengths > 0, np.minimum(by_mass(mass), by_direction), 0.0)
-    return moved, float(bounds.max())
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Of each touched document its farthest key: the displacement, and the bound of its own."""
+
+    moved: Mapping[int, float]
+    bounds: Mapping[int, float]
 
 
-def _displacement(retriever: Retriever, overlay: Overlay) -> Displacement:
-    pairs = sorted(_moved(retriever, overlay, number) for number in overlay.documents.tolist())
-    moved, bounds = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    step = overlay.choice.step
+def _moves(retriever: Retriever, overlay: Overlay) -> Moves:
+    numbers, step = overlay.documents.tolist(), overlay.choice.step
+    if overlay.texts is None or not step or not numbers:
+        still = dict.fromkeys(numbers, 0.0)
+        return Moves(still, still)
+    base, pull = retriever.store.take(overlay.documents), step * overlay.evidence
+    moved = np.asarray(pull.sum(axis=1), np.float64).ravel()
+    bounds = np.maximum(moved, step)
+    if isinstance(base, DenseBlock) and isinstance(overlay.texts, DenseBlock):
+        towards = pull @ overlay.texts.vectors.astype(np.float64)
+        keys = base.vectors.astype(np.float64)
+        bounds = np.minimum(by_mass(moved), _turned(keys, towards))
+        moved = _turned(keys, keys + towards)
+    best = [overlay.touched.best(one).tolist() for one in (moved, bounds)]
+    return Moves(*(dict(zip(numbers, one, strict=True)) for one in best))
+
+
+def _turned(keys: Scores, others: Scores) -> Scores:
+    """1 − cosine, row by row; 0 where there is no direction."""
+    lengths = np.linalg.norm(keys, axis=1) * np.linalg.norm(others, axis=1)
+    return np.where(lengths > 1e-12, 1 - np.vecdot(keys, others) / np.maximum(lengths, 1e-12), 0.0)
+
+
+def _displacement(retriever: Retriever, overlay: Overlay, moves: Moves) -> Displacement:
+    order = sorted(moves.moved, key=lambda number: moves.moved[number])
+    moved, bounds = [moves.moved[number] for number in order], [moves.bounds[number] for number in order]
     most = max([1.0, *np.asarray(overlay.evidence.sum(axis=1), np.float64).ravel().tolist()])
-    bound = float(by_mass(np.array(step * most))) if retriever.kind == "dense" else step * most
+    mass = overlay.choice.step * most
     return Displacement(
         retriever=retriever.name,
         kind=retriever.kind,
         choice=overlay.choice,
-        documents=len(pairs),
+        documents=len(order),
         median=float(np.median(moved)) if moved else 0.0,
         largest=max(moved, default=0.0),
-        bound=bound,
-        within=all(one <= limit + ROUNDING for one, limit in pairs),
+        bound=float(by_mass(np.array(mass))) if retriever.kind == "dense" else mass,
+        within=all(one <= limit + ROUNDING for one, limit in zip(moved, bounds, strict=True)),
         moved=moved,
         bounds=bounds,
     )
@@ -300,9 +312,7 @@ class Reader:
         texts = [one.title.strip() or " ".join(one.text.split()[:WORDS]) for _, one in sorted(found.items())]
         return [text for text in dict.fromkeys(texts) if text]
 
-    def hubness(
-        self, found: Sequence[Counter[int]], learned: Mapping[int, tuple[int, Mapping[str, float]]], named: int
-    ) -> Hubness:
+    def hubness(self, found: Sequence[Counter[int]], learned: Mapping[int, int], named: int) -> Hubness:
         before, after, queries = found
         numbers = sorted(before.keys() | after.keys())
         hubs = sorted(numbers, key=lambda one: (-max(before[one], after[one]), -after[one], one))[:named]
@@ -320,10 +330,7 @@ class Reader:
             largest_after=int(now.max(initial=0)),
             never_before=_never(was),
             never_after=_never(now),
-            hubs=[
-                Hub(titles[one].id, titles[one].title, before[one], after[one], learned.get(one, (0, {}))[0])
-                for one in hubs
-            ],
+            hubs=[Hub(titles[one].id, titles[one].title, before[one], after[one], learned.get(one, 0)) for one in hubs],
             points=[Point(*point, documents) for point, documents in sorted(points.items()) if documents],
         )
 
@@ -361,7 +368,8 @@ def plot(account: Account, path: str | Path) -> None:
         figure, panels = pyplot.subplots(2, 2, figsize=(7.2, 5.6), layout="constrained")
         _plot_shares(panels[0][0], account)
         _plot_displacements(panels[0][1], account)
-        _plot_occurrences(panels[1][0], account.neutral if account.neutral.queries else account.together)
+        neutral = account.neutral.queries > 0
+        _plot_occurrences(panels[1][0], *((account.neutral, "neutral") if neutral else (account.taught, "taught")))
         _plot_hubs(panels[1][1], account.together)
         figure.savefig(path, dpi=200)
         pyplot.close(figure)
@@ -390,24 +398,25 @@ def _plot_displacements(panel: Any, account: Account) -> None:
         if not one.largest:
             panel.plot([], [], color=colour, label=f"{one.retriever}: keys stay (λ = {one.choice.step:g})")
             continue
-        scale = 1.0 if one.kind == "dense" else one.bound
+        scale = one.bound if one.kind != "dense" or one.bound < 1 else max(one.bounds)
         shares = np.arange(1, one.documents + 1) / one.documents
-        unit = "1 − cos" if one.kind == "dense" else "mass / λ"
-        label = f"{one.retriever}: {unit}, λ = {one.choice.step:g}"
-        panel.step(np.array(one.moved) / scale, shares, where="post", color=colour, label=label)
-        limits = np.sort(one.bounds) / scale
-        panel.step(limits, shares, where="post", color=colour, linewidth=0.8, linestyle="--")
-    panel.plot([], [], color=GREY, linewidth=0.8, linestyle="--", label="bound of each document")
-    panel.set(title="b  How far keys moved", xlabel="displacement", ylabel="share of taught documents")
-    panel.set(xlim=(0, None), ylim=(0, 1.02))
-    _legend(panel, "lower right")
+        unit = "1 − cos" if one.kind == "dense" else "mass"
+        label = f"{one.retriever}, λ = {one.choice.step:g}: {unit} ≤ {scale:.2g}"
+        ends = np.array([0.0, *one.moved, *one.moved[-1:]]) / scale
+        panel.step(ends, [0, *shares, 1], where="post", color=colour, label=label)
+        limits = np.array([0.0, *sorted(one.bounds)]) / scale
+        panel.step(limits, [0, *shares], where="post", color=colour, linewidth=0.8, linestyle="--")
+    panel.plot([], [], color=GREY, linewidth=0.8, linestyle="--", label="each document's own bound")
+    panel.set(title="b  How far keys moved", xlabel="displacement, as a share of its bound")
+    panel.set(xlim=(0, 1.02), ylim=(0, 1.42), ylabel="share of taught documents", yticks=np.linspace(0, 1, 6))
+    _legend(panel, "upper left")
 
 
-def _plot_occurrences(panel: Any, hubness: Hubness) -> None:
+def _plot_occurrences(panel: Any, hubness: Hubness, kind: str) -> None:
     """The share of documents found at least so often."""
-    for when, colour, skew in (
-        ("before", GREY, hubness.skewness_before),
-        ("after", COLOURS[0], hubness.skewness_after),
+    for when, look, skew in (
+        ("before", {"color": GREY, "marker": "s", "linestyle": "--"}, hubness.skewness_before),
+        ("after", {"color": COLOURS[0], "marker": "o"}, hubness.skewness_after),
     ):
         counts = Counter[int]()
         for point in hubness.points:
@@ -416,9 +425,10 @@ def _plot_occurrences(panel: Any, hubness: Hubness) -> None:
         if len(levels):
             shares = np.array([sum(counts[other] for other in counts if other >= level) for level in levels])
             label = f"{when} teaching: skewness {skew:.2f}"
-            panel.step(levels, shares / sum(counts.values()), where="pre", color=colour, label=label)
-    panel.set(xscale="log", yscale="log", xlabel="N₁₀ at least", ylabel="share of all documents")
-    panel.set(title=f"c  Hubs among {hubness.queries:,} neutral queries")
+            panel.plot(levels, shares / sum(counts.values()), markersize=3, linewidth=1, label=label, **look)
+    panel.set(yscale="log", xlabel="N₁₀ at least", ylabel="share of all documents")
+    panel.set(title=f"c  Hubs of {hubness.queries:,} {kind} queries")
+    panel.xaxis.get_major_locator().set_params(integer=True)
     _legend(panel, "upper right")
 
 
@@ -430,8 +440,9 @@ def _plot_hubs(panel: Any, hubness: Hubness) -> None:
         sizes = [8 + 6 * np.log2(one.documents) for one in points]
         at = [one.before for one in points], [one.after for one in points]
         panel.scatter(*at, s=sizes, color=colour, alpha=0.6, linewidths=0, label=f"{label} documents")
-    panel.set(title=f"d  N₁₀ of each document, {hubness.queries:,} queries", xlabel="before", ylabel="after")
-    panel.set_xlim(left=-0.03 * most)
+    panel.set(title=f"d  Every document, {hubness.queries:,} queries", xlabel="N₁₀ before teaching", ylabel="N₁₀ after")
+    for axis in (panel.xaxis, panel.yaxis):
+        axis.get_major_locator().set_params(integer=True)
     _legend(panel, "lower right")
 
 
