@@ -96,11 +96,17 @@ def certain(answer: str, count: int) -> str:
 
 
 def _tidy(answer: str, count: int) -> str:
-    text = _marked(_LABEL.sub("", _TAGS.sub("", answer)), count)
-    sources = _SOURCES.search(text)
-    if sources and cited(text[: sources.start()]):
-        text = text[: sources.start()]
-    return text.strip()
+    """Marked in one way, without labels and lists of sources. What is left may be one itself: until nothing changes."""
+    while True:
+        text = _HALF.sub("", _LABEL.sub("", _TAGS.sub("", answer)))
+        text = _MARKS.sub(lambda found: _mark(found, count), text)
+        sources = _SOURCES.search(text)
+        if sources and cited(text[: sources.start()]):
+            text = text[: sources.start()]
+        text = text.strip()
+        if text == answer:
+            return text
+        answer = text
 
 
 def _between_marks(text: str) -> int:
@@ -115,16 +121,6 @@ def _inside(text: str) -> bool:
     opened = max(line.rfind(sign) for sign in "[【［(")
     closed = max(line.rfind(sign) for sign in "]】］)")
     return opened > closed or line.count("`") % 2 == 1
-
-
-def _marked(text: str, count: int) -> str:
-    """One way of marking. What is left when a mark goes may be one itself: until nothing changes."""
-    text = _HALF.sub("", text)
-    while True:
-        marked = _HALF.sub("", _MARKS.sub(lambda found: _mark(found, count), text))
-        if marked == text:
-            return text
-        text = marked
 
 
 def _mark(found: re.Match[str], count: int) -> str:
