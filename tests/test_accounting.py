@@ -98,8 +98,8 @@ def test_a_key_moved_by_hand_is_accounted_with_its_bounds(opened: Opener) -> Non
     assert found.moved[1] == pytest.approx(moved, abs=1e-6)
     assert found.bounds == pytest.approx([1 - np.sqrt(1 - 0.25**2)] * 2, abs=1e-6)
     assert found.bound == pytest.approx(1 - np.sqrt(0.75))
-    assert [(one.document, one.taught) for one in account.learners] == [("d0", 1), ("d1", 1)]
-    assert account.learners[0].moved == {"given": pytest.approx(moved, abs=1e-6)}
+    assert [(one.document, one.taught) for one in account.pupils] == [("d0", 1), ("d1", 1)]
+    assert account.pupils[0].moved == {"given": pytest.approx(moved, abs=1e-6)}
     # bob took his verdict on d1 back.
     assert [(one.name, one.share) for one in account.actors.largest] == [("ann", 2 / 3), ("bob", 1 / 3)]
     assert (account.queries.count, account.queries.effective) == (1, 1)
@@ -146,7 +146,7 @@ def test_a_memory_that_learned_nothing_has_an_empty_account(
         memory.add(documents)
         account = report(memory)
         assert (account.epoch, account.touched, account.documents) == (0, 0, len(documents))
-        assert (account.actors.count, list(account.learners), account.taught.queries) == (0, [], 0)
+        assert (account.actors.count, list(account.pupils), account.taught.queries) == (0, [], 0)
         assert account.neutral.queries == len(documents)
         assert account.neutral.skewness_before == account.neutral.skewness_after
         plot(account, tmp_path / f"{name}.png")
@@ -177,7 +177,7 @@ def test_a_real_memory_is_accounted_as_its_lessons_say(halved: tuple[evokey.Memo
     }
     assert 1 < account.actors.effective < 1.8
     assert account.touched == len({id for lesson in lessons for id in lesson["relevant"]})
-    assert account.learners[0].taught == max(Counter(id for one in lessons for id in one["relevant"]).values())
+    assert account.pupils[0].taught == max(Counter(id for one in lessons for id in one["relevant"]).values())
     json.dumps(account.to_dict())
 
 

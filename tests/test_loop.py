@@ -255,3 +255,49 @@ def test_what_a_watching_memory_verified_is_learned_and_published(
     assert learner.progress.epochs == 1 and memory.stats().epoch == 1
     after = [next(hit.score for hit in memory.search(query) if hit.id == right) for query, right in QUESTIONS.items()]
     assert all(new >= old for old, new in zip(before, after, strict=True)) and after != before
+
+
+def test_exploring_gives_the_last_places_to_others_and_keeps_the_first(
+    opened: Opener, commands: list[evokey.Document]
+) -> None:
+    memory = opened()
+    memory.add(commands)
+    plain = [hit.id for hit in memory.search("show the history of changes", k=4)]
+    seen = set()
+    for _ in range(40):
+        hits = [hit.id for hit in memory.search("show the history of changes", k=4, explore=1)]
+        assert hits[:3] == plain[:3] and len(set(hits)) == 4
+        seen.add(hits[3])
+    assert len(seen) > 1
+    with pytest.raises(InvalidInput, match="whole number"):
+        memory.search("show", explore=-1)
+
+
+def test_a_person_decides_what_waits_for_one(tmp_path: Path, commands: list[evokey.Document]) -> None:
+    at = str(tmp_path / "kb")
+    with evokey.open(at, encoder="bm25") as memory:
+        memory.add(commands)
+        waiting = memory.learn("reverse earlier changes")
+        assert waiting.lesson is None and "waits for a person" in waiting.reason
+    run = CliRunner()
+    listed = json.loads(run.invoke(app, ["review", "--at", at, "--json"]).stdout)
+    assert listed[0]["query"] == "reverse earlier changes"
+    assert run.invoke(app, ["review", "1", "--at", at]).exit_code == 2
+    assert run.invoke(app, ["review", "1", "--right", "git-revert", "--actor", "ada", "--at", at]).exit_code == 0
+    with evokey.open(at) as memory:
+        report = memory.learn("reverse earlier changes")
+        assert report.lesson is not None and [one.document for one in report.lesson.verdicts] == ["git-revert"]
+
+
+def test_what_was_learned_is_accounted_for(tmp_path: Path, commands: list[evokey.Document]) -> None:
+    at = str(tmp_path / "kb")
+    with evokey.open(at) as memory:
+        memory.add(commands)
+        for query, right in QUESTIONS.items():
+            memory.feedback(query, relevant=[right], actor="ada")
+        memory.evolve()
+    run = CliRunner()
+    shown = run.invoke(app, ["stats", "--learned", "--plot", str(tmp_path / "learned.png"), "--at", at])
+    assert shown.exit_code == 0 and "ada" in shown.stdout and (tmp_path / "learned.png").stat().st_size > 10_000
+    told = json.loads(run.invoke(app, ["stats", "--learned", "--at", at, "--json"]).stdout)
+    assert told["touched"] == 3 and told["actors"]["count"] == 1

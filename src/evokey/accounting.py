@@ -50,7 +50,7 @@ ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Learner:
+class Pupil:
     """A document and what it has learned."""
 
     document: str
@@ -142,7 +142,7 @@ class Account:
     epoch: int
     documents: int
     touched: int
-    learners: Sequence[Learner]
+    pupils: Sequence[Pupil]
     actors: Concentration
     queries: Concentration
     credited: Concentration
@@ -178,7 +178,7 @@ def report(memory: Memory, *, asked: int = ASKED, named: int = NAMED) -> Account
         epoch=epoch.number,
         documents=stats.documents,
         touched=len(touched),
-        learners=[Learner(titles[one].id, titles[one].title, learned[one], moved[one]) for one in best],
+        pupils=[Pupil(titles[one].id, titles[one].title, learned[one], moved[one]) for one in best],
         actors=concentration(Counter(credit.actor for credit in credits), named),
         queries=concentration(Counter(" ".join(credit.query.split()).casefold() for credit in credits), named),
         credited=concentration(Counter(reader.ids(numbered)), named),

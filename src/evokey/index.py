@@ -61,6 +61,16 @@ class Index:
         questions = [one.question(query, overlays.of[one.name].learned, vector) for one in self.retrievers]
         return self._ranked(questions, k, overlays, among)
 
+    def alternatives(self, query: str, k: int, among: Numbers | None, vector: Vectors | None) -> list[Ranking]:
+        """What the untaught index finds, and what each of several retrievers finds alone."""
+        taught = self.overlays(self.epoch)
+        rankings = [self.ranked(query, k, self.overlays(0), among, vector)]
+        if len(self.retrievers) > 1:
+            for one in self.retrievers:
+                overlay = taught.of[one.name]
+                rankings.append(search(one, one.question(query, overlay.learned, vector), k, overlay, among))
+        return rankings
+
     def expanded(self, expansion: Expansion, k: int, overlays: Overlays, among: Numbers | None = None) -> Ranking:
         """What a query finds together with its units: as one question, or each by itself and the rankings fused."""
         if expansion.search == "fuse" and expansion.texts:

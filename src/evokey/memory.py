@@ -48,6 +48,7 @@ from evokey.types import (
     Hit,
     LearnReport,
     Lesson,
+    Numbers,
     Ranking,
     Spent,
     Stats,
@@ -119,6 +120,7 @@ class Memory:
         self._closed = False
         self._learner: Learner | None = None
         self._verifiers: dict[str, Verifier] = {}
+        self._chance = np.random.default_rng()
         try:
             self._index = Index(self._database, retrievers, settings_.fusion(settings, retrievers), self._policy)
         except BaseException:
@@ -167,10 +169,13 @@ class Memory:
         epoch: int | None = None,
         vector: Any = None,
         expansion: Expansion | None = None,
+        explore: int = 0,
     ) -> list[Hit]:
         """The k best documents, best first. `where` filters on metadata: {"lang": "en"} or {"lang": ["en", "de"]}.
 
-        With an expansion (of expand) the query searches together with its units.
+        With an expansion (of expand) the query searches together with its units. `explore` gives up so many of the
+        last places to documents that one retriever alone, or the untaught index, would have brought: only what is
+        shown can be verified, so a memory that shows its favourites alone never hears of its mistakes.
         """
         self._check_open()
         text, size, asked = checks.query(query), checks.count(k), self._vector(vector)
@@ -184,6 +189,8 @@ class Memory:
             best = self._index.ranked(text, depth, overlays, among, asked)
         else:
             best = self._index.expanded(replace(expansion, query=text), depth, overlays, among)
+        if explore:
+            best = self._explored(text, best, min(checks.count(explore), size - 1), among, asked)
         numbers = best.numbers.tolist()
         found = self._documents.recall(numbers)
         hits = [
@@ -192,6 +199,17 @@ class Memory:
             if number in found  # another thread may just have deleted it
         ]
         return hits if self._reranker is None else self._reranked(self._reranker, text, hits)[:size]
+
+    def _explored(
+        self, query: str, best: Ranking, slots: int, among: Numbers | None, vector: Vectors | None
+    ) -> Ranking:
+        """The last places go, by lot, to what other rankings have among their first."""
+        kept = max(len(best) - slots, 1)
+        others = self._index.alternatives(query, 2 * len(best), among, vector)
+        fresh = np.setdiff1d(np.concatenate([one.numbers for one in others]), best.numbers[:kept])
+        chosen = self._chance.permutation(fresh)[:slots] if len(fresh) else best.numbers[kept:]
+        scores = np.full(len(chosen), best.scores[kept - 1] if len(best) else 0.0)
+        return Ranking(np.concatenate([best.numbers[:kept], chosen]), np.concatenate([best.scores[:kept], scores]))
 
     def _reranked(self, reranker: Reranker, query: str, hits: list[Hit]) -> list[Hit]:
         """The best hits in the reranker's order; as they were if it does not answer."""

@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 
 import evokey
-from evokey import checks, ingest
+from evokey import accounting, checks, ingest
 from evokey.cli import loop, screen, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
@@ -258,9 +258,23 @@ def forget(
 
 
 @app.command()
-def stats(at: At = HERE, as_json: AsJson = False) -> None:
-    """What the memory holds."""
+def stats(
+    learned: Annotated[bool, typer.Option("--learned", help="Who taught, who learned most, who became a hub.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="With --learned: draw it into this file (PNG, SVG, PDF).")] = None,
+    at: At = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """What the memory holds; with --learned, an account of what it has learned."""
     with screen.reported(as_json), existing(at) as memory:
+        if plot is not None and not learned:
+            raise InvalidInput("--plot draws the account: say --learned too")
+        if learned:
+            with screen.working("accounting", as_json):
+                account = accounting.report(memory)
+                if plot is not None:
+                    accounting.plot(account, plot)
+            screen.emit(account.to_dict()) if as_json else _account(account, plot)
+            return
         found = memory.stats()
         if as_json:
             screen.emit(found.to_dict())
@@ -268,6 +282,33 @@ def stats(at: At = HERE, as_json: AsJson = False) -> None:
         for name, value in asdict(found).items():
             shown = ", ".join(value) if isinstance(value, list) else f"{value:,}" if isinstance(value, int) else value
             screen.say(f"[dim]{name.replace('_', ' '):>18}[/]  {shown}")
+
+
+def _account(account: accounting.Account, plot: Path | None) -> None:
+    screen.say(f"epoch {account.epoch}: {account.touched} of {account.documents} documents have learned")
+    table = screen.plain_table("learned most", "texts", "key moved")
+    for one in account.pupils:
+        moved = ", ".join(f"{name} {far:.3f}" for name, far in one.moved.items())
+        table.add_row(f"[bold]{escape(one.document)}[/] {escape(one.title[:50])}", str(one.taught), moved)
+    screen.console.print(table)
+    for name, part in (("actors", account.actors), ("queries", account.queries), ("documents", account.credited)):
+        if part.largest:
+            most = part.largest[0]
+            who = f"{escape(str(most.name or 'nobody named'))} {most.share:.0%}"
+            screen.say(f"[dim]{name:>10}[/]  {part.count}, as many as {part.effective:.1f} equal ones; most: {who}")
+    for far in account.displacements:
+        held = "within" if far.within else "[red]beyond[/]"
+        screen.say(
+            f"[dim]{far.retriever:>10}[/]  keys moved by {far.median:.3f} (median), "
+            f"at most {far.largest:.3f}: {held} their bound"
+        )
+    hubs = account.together
+    screen.say(
+        f"[dim]{'hubs':>10}[/]  most often in a top ten: {hubs.largest_before} → {hubs.largest_after} of "
+        f"{hubs.queries} queries; skewness {hubs.skewness_before:.2f} → {hubs.skewness_after:.2f}"
+    )
+    if plot is not None:
+        screen.say(f"drawn into {escape(str(plot))}")
 
 
 for command in (demo, *loop.COMMANDS, *parts_.COMMANDS, *travel.COMMANDS):

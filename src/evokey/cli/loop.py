@@ -1,4 +1,4 @@
-"""Commands of the loop: ask answers, learn verifies and remembers, verifiers lists who may judge."""
+"""Commands of the loop: ask answers, learn verifies and remembers, review asks a person; verifiers lists them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,9 @@ from evokey.cli.options import HERE, AsJson, At, existing
 from evokey.cli.parts import listed
 from evokey.errors import InvalidInput
 from evokey.evolution.saturation import Saturation
+from evokey.settings import place
 from evokey.types import Answer, LearnReport, Spent
+from evokey.verifiers.human import Human
 from evokey.watch import PENDING, shortfall
 
 POLL = 0.5
@@ -46,9 +49,9 @@ def ask(
         answer = yield_to_screen(stream)
         if not answer.text:
             screen.say("[dim]the documents found do not say[/]")
-        for place, hit in enumerate(answer.hits, start=1):
+        for number, hit in enumerate(answer.hits, start=1):
             cited = hit.id in answer.citations
-            mark = f"[green]\\[{place}][/]" if cited else f"[dim]\\[{place}][/]"
+            mark = f"[green]\\[{number}][/]" if cited else f"[dim]\\[{number}][/]"
             screen.say(f"{mark} {escape(hit.id)}  [dim]{escape(screen.excerpt(hit, 80))}[/]")
         screen.say(f"[dim]{escape(_cost(answer.spent))}[/]")
 
@@ -98,7 +101,7 @@ def learn(
     """Take queries through the loop: expand, search, answer, verify. Only what was verified becomes a lesson."""
     with screen.reported(as_json), existing(at) as memory:
         if not follow:
-            tasks = [_task(line, place, actor) for place, line in enumerate(_lines(file), start=1)]
+            tasks = [_task(line, number, actor) for number, line in enumerate(_lines(file), start=1)]
             reports = [memory.learn(**task) for task in screen.tracked(tasks, "learning", as_json)]
             _summary(reports, as_json)
             return
@@ -107,8 +110,8 @@ def learn(
 
 def _follow(memory: evokey.Memory, file: Path, actor: str | None, as_json: bool) -> None:
     saturation, gains, pending = Saturation(), list[float](), 0
-    for place, line in enumerate(_growing(file), start=1):
-        report = memory.learn(**_task(line, place, actor))
+    for number, line in enumerate(_growing(file), start=1):
+        report = memory.learn(**_task(line, number, actor))
         _line(report, as_json)
         if report.lesson is None:
             continue
@@ -148,7 +151,7 @@ def _summary(reports: list[LearnReport], as_json: bool) -> None:
         screen.say("next: evokey evolve")
 
 
-def _task(line: str, place: int, actor: str | None) -> dict[str, Any]:
+def _task(line: str, number: int, actor: str | None) -> dict[str, Any]:
     try:
         told = json.loads(line)
     except ValueError:
@@ -157,7 +160,7 @@ def _task(line: str, place: int, actor: str | None) -> dict[str, Any]:
         told = {"query": told}
     unknown = set(told) - {"query", "expected", "relevant", "actor"} if isinstance(told, dict) else None
     if unknown is None or unknown or "query" not in told:
-        raise InvalidInput(f'line {place}: expected {{"query": …, "expected": …, "relevant": …}}, not {line[:80]}')
+        raise InvalidInput(f'line {number}: expected {{"query": …, "expected": …, "relevant": …}}, not {line[:80]}')
     return {"actor": actor, **told}
 
 
@@ -190,4 +193,49 @@ def _growing(file: Path) -> Iterator[str]:
                 time.sleep(POLL)
 
 
-COMMANDS = (ask, learn, verifiers)
+def review(
+    id: Annotated[
+        int | None, typer.Argument(help="Which question to answer; without it, those that wait are listed.")
+    ] = None,
+    right: Annotated[list[str] | None, typer.Option(help="A document that is right (again for several).")] = None,
+    wrong: Annotated[list[str] | None, typer.Option(help="A document that is wrong.")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="It did not succeed.")] = False,
+    skip: Annotated[bool, typer.Option("--skip", help="Nobody can tell: ask no more.")] = False,
+    actor: Annotated[str | None, typer.Option(help="Who says so.")] = None,
+    at: At = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Answer what the verifier 'human' asks. What is said here counts when the query is learned again."""
+    with screen.reported(as_json):
+        with existing(at):
+            queue = Human(place(at) / "human.sqlite")
+        if id is None:
+            _waiting(queue, as_json)
+            return
+        if skip:
+            queue.skip(id)
+        else:
+            grades = {**dict.fromkeys(right or (), 1.0), **dict.fromkeys(wrong or (), -1.0)}
+            if not grades and not failed:
+                raise InvalidInput("say which documents are right: --right ID; or --failed, or --skip")
+            queue.answer(id, not failed, grades, actor=actor)
+        left = len(queue.pending())
+        screen.emit({"answered": id, "waiting": left}) if as_json else screen.say(f"noted; {left} more wait")
+
+
+def _waiting(queue: Human, as_json: bool) -> None:
+    waiting = queue.pending()
+    if as_json:
+        screen.emit([asdict(one) for one in waiting])
+        return
+    for one in waiting:
+        screen.say(f"[bold]{one.id}[/]  {escape(one.query)}")
+        if one.answer:
+            screen.say(f"     answered: {escape(one.answer)}")
+        for document in one.documents:
+            shown = " ".join(f"{document.title} {document.text}".split())[:100]
+            screen.say(f"     [cyan]{escape(document.id)}[/] {escape(shown)}")
+    screen.say(f"{screen.several(len(waiting), 'question')} wait" if waiting else "nothing waits")
+
+
+COMMANDS = (ask, learn, review, verifiers)
