@@ -21,6 +21,14 @@ def test_the_readme_example_prints_what_it_says(tmp_path: Path) -> None:
     assert run.stderr == ""
 
 
+@pytest.mark.parametrize("page", ["retrievers", "loop"])
+def test_the_examples_of_a_page_run_and_print_what_they_say(page: str, tmp_path: Path) -> None:
+    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text("utf-8"), re.DOTALL):
+        said = re.findall(r"print\(.*?\)  # (.*)", code)
+        run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+        assert (run.returncode, run.stderr, run.stdout.splitlines()) == (0, "", said)
+
+
 def test_tables_are_what_the_result_files_say() -> None:
     check = subprocess.run(
         [sys.executable, ROOT / "benchmarks" / "tables.py", "--check"], capture_output=True, text=True
@@ -28,7 +36,9 @@ def test_tables_are_what_the_result_files_say() -> None:
     assert (check.returncode, check.stdout.strip()) == (0, "stale: none")
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/benchmarks.md"])
+@pytest.mark.parametrize(
+    "page", sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+)
 def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text("utf-8")
     targets = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
