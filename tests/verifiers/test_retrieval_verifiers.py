@@ -105,16 +105,24 @@ def test_a_text_contains_its_own_words_and_words_are_stable(text: str, more: str
     ],
 )
 def test_an_answer_is_contained_as_whole_words(passage: str, gold: str, within: bool) -> None:
-    ruling = AnswerMatch(letters=3).verify(attempt("?", None, gold, found=hits(one=passage, two="Nothing here.")))
+    ruling = AnswerMatch(letters=3 if gold == "cat" else 4).verify(
+        attempt("?", None, gold, found=hits(one=passage, two="Nothing here."))
+    )
     assert (ruling.success, dict(ruling.grades)) == (within, {"one": 1.0} if within else {})
 
 
 @pytest.mark.parametrize(
-    "gold", ["yes", "No.", "2", "2022", "the", "", "Max", "one", "not true", "12 34", "👍", "both"]
+    "gold", ["yes", "No.", "2", "2022", "the", "", "Max", "one", "not true", "12 34", "👍", "both", "SUPPORTS"]
 )
 def test_an_answer_that_proves_nothing_is_an_abstention(gold: str) -> None:
     found = hits(one=f"Yes, no 2 2022 the Max one not true 12 34 both 👍 {gold}")
     assert AnswerMatch().verify(attempt("?", None, gold, found=found)).success is None
+
+
+def test_a_long_answer_proves_something_where_it_is_found_and_nothing_where_it_is_not() -> None:
+    long = "They grow towards the light because a hormone gathers on the side that lies in the shade"
+    assert AnswerMatch().verify(attempt("?", None, long, found=hits(one="Other words."))).success is None
+    assert AnswerMatch().verify(attempt("?", None, long, found=hits(one=f"Well: {long}!"))).grades == {"one": 1.0}
 
 
 def test_an_answer_that_the_question_says_proves_nothing() -> None:
