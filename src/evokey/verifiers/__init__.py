@@ -1,1 +1,1 @@
-"""Was it right? A verifier maps what it measures to yes, no or "cannot tell", and names documents it vouches for."""
+"""Was it right? A verifier maps what it measures to yes, no or abstention, and names the documents it vouches for."""

@@ -89,6 +89,8 @@ def estimated(log: Sequence[Showing], *, rounds: int = 100, least: float = 0.01)
             "no document was shown for one query at two ranks, so position and relevance cannot be told apart; "
             "swap neighbours at random for a while, or name eta"
         )
+    if not any(clicked for ranks in moved.values() for _, clicked in ranks.values()):
+        raise InvalidInput("the log holds no click on a document that was shown at two ranks; wait for some")
     seen = dict.fromkeys(sorted({rank for ranks in moved.values() for rank in ranks}), 0.5)
     relevant = dict.fromkeys(moved, 0.5)
     for _ in range(rounds):
@@ -104,6 +106,4 @@ def estimated(log: Sequence[Showing], *, rounds: int = 100, least: float = 0.01)
             relevant[pair] = mass / total
         seen = {rank: mass / total for rank, (mass, total) in rank_sums.items()}
     top = max(seen.values())
-    if top <= 0:
-        raise InvalidInput("the log holds no click on a document that was shown at two ranks")
     return PositionBias(seen=tuple(max(seen.get(rank, 0.0) / top, least) for rank in range(1, max(seen) + 1)))

@@ -49,7 +49,6 @@ class Human:
         try:
             self._at.parent.mkdir(parents=True, exist_ok=True)
             with self._open() as file:
-                file.execute("PRAGMA journal_mode = WAL")
                 file.execute(SCHEMA)
         except (OSError, sqlite3.Error) as error:
             raise InvalidSettings(f"human: {self._at} cannot keep a queue ({error}); name another file") from error

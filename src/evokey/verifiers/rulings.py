@@ -18,10 +18,10 @@ def abstained(reason: str, spent: Spent = NOTHING, grades: Mapping[str, float] |
 
 
 def ruled(score: float, threshold: float, what: str, grades: Mapping[str, float] | None = None) -> Ruling:
-    """Success is a score that reaches the threshold; NaN is none."""
+    """Success is a score that reaches the threshold, but for rounding; NaN is none."""
     if math.isnan(score):
         return abstained(f"{what} is not a number", grades=grades)
-    success = score >= threshold
+    success = score >= threshold or math.isclose(score, threshold)
     side = "reaches" if success else "is below"
     return Ruling(success, score, grades or {}, f"{what} {score:.4g} {side} {threshold:g}")
 

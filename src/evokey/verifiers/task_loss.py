@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from evokey.errors import InvalidSettings, ServiceFailed
 from evokey.prompts import packaged
-from evokey.types import Attempt, Hit, Message, Ruling
+from evokey.types import Attempt, Hit, Message, Ruling, Spent
 from evokey.verifiers.rulings import abstained, check, count, first, told, whole
 
 NOTHING = "(none)"
@@ -37,15 +37,15 @@ class TaskLoss:
         llm: Scoring,
         threshold: float | None = None,
         *,
-        margin: float | None = 0.1,
+        margin: float | None = 1.0,
         attribute: bool = True,
         k: int = 5,
         longest: int = 1500,
     ) -> None:
         """Success is a loss at or below the threshold, or lower than without documents by the margin (nats for each
-        token); None leaves a way out. attribute: after a success, each document is tried alone, one call each, and
-        those that lower the loss by the margin (0 without one) are right; otherwise none is named. longest: characters
-        of a document."""
+        token); None leaves a way out. attribute: after a success, each document is tried alone, one call each; those
+        that gain the margin, and half of what the best one gains, are right. Without it none is named. longest:
+        characters of a document."""
         if not isinstance(llm, Scoring):
             raise InvalidSettings(
                 f"verifier 'task-loss' needs a model that tells log-probabilities, such as llamacpp, "
@@ -81,11 +81,14 @@ class TaskLoss:
         success = (self.threshold is not None and loss <= self.threshold) or (
             self.margin is not None and without - loss >= self.margin
         )
-        grades = {}
+        tries, grades = 1 + (not math.isnan(without)), dict[str, float]()
         if success and self.attribute:
+            tries += len(hits)
             gains = {hit.id: without - self.loss(query, [hit], golds) for hit in hits}
-            grades = {id: 1.0 for id, gain in gains.items() if gain > 0 and gain >= (self.margin or 0)}
-        return Ruling(success, loss, grades, f"loss {loss:.3f} with the documents, {without:.3f} without")
+            bar = max(self.margin or 0.0, max(gains.values()) / 2)
+            grades = {id: 1.0 for id, gain in gains.items() if gain > 0 and gain >= bar}
+        reason = f"loss {loss:.3f} with the documents, {without:.3f} without"
+        return Ruling(success, loss, grades, reason, Spent(calls=tries * len(golds)))
 
     def loss(self, query: str, hits: Sequence[Hit], golds: Sequence[str]) -> float:
         """NaN where the model tells none."""

@@ -12,7 +12,7 @@ _MARKS = "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0df
 """Vowel signs of other scripts: parts of a word, though no letters."""
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Scripts written without spaces: each sign is a word."""
-_PLAIN = rf"[{_UNSPACED}]|(?:[{_MARKS}]|(?![{_UNSPACED}])[^\W_])+"
+_PLAIN = rf"[{_UNSPACED}]|(?:[^\W_{_UNSPACED}]+|[{_MARKS}]+)+"
 _WORD = re.compile(rf"\d+(?:[.,]\d+)+(?![^\W_])|{_PLAIN}")
 _PIECE = re.compile(_PLAIN)
 _SPACED = re.compile(f"[{_UNSPACED}]")
