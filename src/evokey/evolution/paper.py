@@ -30,7 +30,7 @@ from evokey.overlay import UNTAUGHT, Overlay, Touched
 from evokey.retriever import Retriever
 from evokey.stores.embedded import Block, ordinals
 from evokey.stores.flat import DenseBlock, DenseQuestion
-from evokey.stores.late import LateQuestion
+from evokey.stores.late import LateQuestion, brought
 from evokey.types import Choice, Numbers, Ranking, Scores
 
 REPLAYED = Choice(step=1.0)
@@ -174,8 +174,8 @@ class Replay:
         """Where ⊕ appends: what each unit's vectors add to the best match of each vector of the question."""
         key = np.asarray(self.base.take(np.array([row])).likeness(question), np.float64)[0]
         for column in self.added[row]:
-            key = np.maximum(key, likeness[column])
-        return np.asarray(np.maximum(key, likeness[units]).sum(axis=1) - key.sum())
+            key = np.maximum(key, brought(likeness[column]))
+        return np.asarray(np.maximum(key, brought(likeness[units])).sum(axis=1) - key.sum())
 
     def _key(self, row: int) -> Scores:
         """A dense key as evolved so far, of unit length."""
