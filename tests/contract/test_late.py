@@ -44,8 +44,12 @@ LESSONS: list[tuple[str, dict[str, float], list[str]]] = [
     ("☃ ☃", {"night": 1.0}, []),
 ]
 CHOICES = [
-    Choice(handicap=0.2), Choice(0.5, 1.0), Choice(1.0, 4.0, 1.0, 0.3), Choice(0.0, 0.25, 2.0), Choice(0.5, 8.0, 0.5, 0.0),
-]  # fmt: skip
+    Choice(handicap=0.2),
+    Choice(0.5, 1.0),
+    Choice(1.0, 4.0, 1.0, 0.3),
+    Choice(0.0, 0.25, 2.0),
+    Choice(0.5, 8.0, 0.5, 0.0),
+]
 ASKED = [query for query, _, _ in LESSONS] + ["fire", "crust", "feed the young bread", "☃", "!?"]
 
 

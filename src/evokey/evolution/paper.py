@@ -15,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -38,6 +38,7 @@ REPLAYED = Choice(step=1.0)
 
 @dataclass(frozen=True, slots=True)
 class Paper:
+    weighs: ClassVar[bool] = True
     x: int = 5
     capacity: int = 32
     batch: int = 32

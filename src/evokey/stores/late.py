@@ -31,7 +31,7 @@ class LateBlock(Block[LateQuestion]):
 
     def __init__(self, vectors: Vectors, starts: Numbers) -> None:
         self.vectors, self.starts = vectors, starts
-        """The vectors of all rows, end to end; where each row begins, and the end. A row without any is like nothing."""
+        """The vectors of all rows, end to end; where each begins, and the end. A row without any is like nothing."""
 
     @classmethod
     def of(cls, rows: Sequence[Vectors]) -> Self:
