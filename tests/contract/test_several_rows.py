@@ -1,4 +1,4 @@
-"""Documents of several rows against a slow model: the best row, credit to the chunk that matched, and what changes them."""
+"""Documents of several rows against a slow model: the best row, and credit to the chunk that matched."""
 
 from __future__ import annotations
 
