@@ -67,6 +67,14 @@ class Parts:
     def named(self, name: str) -> Mapping[str, Any]:
         return {"name": name, **self.options(name)}
 
+    def reranker(self, name: str) -> dict[str, Any]:
+        for package in {"cross-encoder": ["sentence_transformers", "tokenizers"], "endpoint": ["httpx"]}[name]:
+            if find_spec(package) is None:
+                pytest.skip(f"SKIPPED FOR WANT OF A PACKAGE: {package}")
+        if name == "cross-encoder":
+            return {"model": str(self.folder(name))}
+        return {"base_url": f"{self._wire.host}/v2", "retries": 0}
+
     def _folder(self, model: str) -> Path:
         import tiny
 
