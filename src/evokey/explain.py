@@ -10,6 +10,7 @@ import numpy as np
 from evokey.overlay import Overlay
 from evokey.retriever import Retriever
 from evokey.stores.embedded import Block
+from evokey.stores.late import brought
 from evokey.stores.sparse import SparseBlock, SparseQuestion
 from evokey.types import Pull, Scores, Term, View
 
@@ -64,7 +65,7 @@ def _pulls(
     if likeness.ndim > 1:  # vectors were appended: what each text alone would add
         amounts = np.array(
             [
-                float(np.maximum(0, min(1, s) * said[text] - likeness[0]).sum())
+                float(np.maximum(0, brought(said[text], min(1, s)) - likeness[0]).sum())
                 for text, s in zip(texts, scale, strict=True)
             ]
         )

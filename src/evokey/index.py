@@ -149,8 +149,9 @@ class Index:
             self._words.stale = True
             for one in self.retrievers:
                 self._index(one, live, added, removed, position.newest)
-        chunked = any(one.kind == "sparse" and one.store.rows.several for one in self.retrievers)
-        changed = bool(chunked and added) or self._documents.touch_lessons(self.position.newest, removed)
+        sparse = [one for one in self.retrievers if one.kind == "sparse"]
+        weighed = any(self._policy.weighs or one.store.rows.several for one in sparse)
+        changed = bool(weighed and added) or self._documents.touch_lessons(self.position.newest, removed)
         if changed or self._epochs.redacted != self._redacted:  # which chunk a text matches follows BM25's weights
             self._composed = {}
         self.remember()

@@ -185,7 +185,7 @@ class Memory:
             self._learner.offer(text)
         overlays = self._index.overlays(self._epoch(epoch))
         depth = size if self._reranker is None else max(size, RERANKED)
-        if expansion is None:
+        if expansion is None or not expansion.units:
             best = self._index.ranked(text, depth, overlays, among, asked)
         else:
             best = self._index.expanded(replace(expansion, query=text), depth, overlays, among)

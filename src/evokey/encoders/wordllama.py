@@ -47,7 +47,8 @@ class WordLlamaEncoder:
         if not texts:
             return np.zeros((0, 256), np.float32)
         vectors = np.asarray(_model().embed([text[:LONGEST] for text in texts], norm=False), np.float32)
-        # A text without a single token has no mean: zeros, not NaN, say so.
+        # A text without a single token has no mean: zeros, not NaN, say so. Blanks alone are tokens, and say nothing.
         vectors = np.nan_to_num(vectors)
+        vectors[[row for row, text in enumerate(texts) if not text.strip()]] = 0
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.where(norms > 1e-12, norms, np.inf), np.float32)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -49,6 +49,8 @@ Plan = tuple[tuple[Choice, ...], Weights]
 
 
 class Guarded:
+    weighs: ClassVar[bool] = False
+
     def propose(
         self,
         retrievers: Sequence[Retriever],

@@ -15,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -30,7 +30,7 @@ from evokey.overlay import UNTAUGHT, Overlay, Touched
 from evokey.retriever import Retriever
 from evokey.stores.embedded import Block, ordinals
 from evokey.stores.flat import DenseBlock, DenseQuestion
-from evokey.stores.late import LateQuestion
+from evokey.stores.late import LateQuestion, brought
 from evokey.types import Choice, Numbers, Ranking, Scores
 
 REPLAYED = Choice(step=1.0)
@@ -38,6 +38,7 @@ REPLAYED = Choice(step=1.0)
 
 @dataclass(frozen=True, slots=True)
 class Paper:
+    weighs: ClassVar[bool] = True
     x: int = 5
     capacity: int = 32
     batch: int = 32
@@ -174,8 +175,8 @@ class Replay:
         """Where ⊕ appends: what each unit's vectors add to the best match of each vector of the question."""
         key = np.asarray(self.base.take(np.array([row])).likeness(question), np.float64)[0]
         for column in self.added[row]:
-            key = np.maximum(key, likeness[column])
-        return np.asarray(np.maximum(key, likeness[units]).sum(axis=1) - key.sum())
+            key = np.maximum(key, brought(likeness[column]))
+        return np.asarray(np.maximum(key, brought(likeness[units])).sum(axis=1) - key.sum())
 
     def _key(self, row: int) -> Scores:
         """A dense key as evolved so far, of unit length."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from evokey.evolution.evidence import Taught, taught
 from evokey.fusion import Fusion
@@ -48,6 +48,10 @@ class Log:
 
 
 class Policy(Protocol):
+    weighs: ClassVar[bool]
+    """Whether a document that comes may change what others have learned, because BM25's weights follow it. (Units
+    share their credit by these weights, and chunks are chosen by them, under any policy.)"""
+
     def propose(
         self,
         retrievers: Sequence[Retriever],

@@ -31,7 +31,7 @@ class LateBlock(Block[LateQuestion]):
 
     def __init__(self, vectors: Vectors, starts: Numbers) -> None:
         self.vectors, self.starts = vectors, starts
-        """The vectors of all rows, end to end; where each row begins, and the end. No row is empty."""
+        """The vectors of all rows, end to end; where each begins, and the end. A row without any is like nothing."""
 
     @classmethod
     def of(cls, rows: Sequence[Vectors]) -> Self:
@@ -42,10 +42,11 @@ class LateBlock(Block[LateQuestion]):
         return len(self.starts) - 1
 
     def likeness(self, question: LateQuestion) -> NDArray[np.float32]:
-        found = np.empty((len(self), len(question.vectors)), np.float32)
-        if len(self):
+        found = np.full((len(self), len(question.vectors)), -np.inf, np.float32)
+        said = np.flatnonzero(np.diff(self.starts))
+        if len(said):
             for column, vector in enumerate(question.vectors):  # one dot product at a time: see DenseBlock
-                found[:, column] = np.maximum.reduceat(np.vecdot(self.vectors, vector), self.starts[:-1])
+                found[said, column] = np.maximum.reduceat(np.vecdot(self.vectors, vector), self.starts[said])
         return found / np.float32(max(len(question.vectors), 1))
 
     def table(self, questions: Sequence[LateQuestion]) -> NDArray[np.float32]:
@@ -65,8 +66,7 @@ class LateBlock(Block[LateQuestion]):
         base: NDArray[Any], texts: NDArray[Any], evidence: sparse.csr_array, step: float, norms: Scores
     ) -> NDArray[Any]:
         scale = np.minimum(1, step * evidence.data).astype(base.dtype)[:, None]
-        said = texts[..., evidence.indices, :]
-        said = np.where(said > 0, scale * said, -np.inf)  # an unlike text brings nothing, however lightly it weighs
+        said = brought(texts[..., evidence.indices, :], scale)
         taught = np.flatnonzero(np.diff(evidence.indptr))
         best = base.copy()
         if len(taught):
@@ -97,6 +97,11 @@ class LateBlock(Block[LateQuestion]):
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
         return cls(arrays["vectors"], arrays["starts"])
+
+
+def brought(said: NDArray[Any], scale: NDArray[Any] | float = 1.0) -> NDArray[Any]:
+    """What appended texts bring by their likeness; an unlike one brings nothing, however lightly it weighs."""
+    return np.where(said > 0, scale * said, -np.inf)
 
 
 class LateStore(EmbeddedStore[LateBlock]):
