@@ -5,8 +5,8 @@
 
 Asked: all judged test queries, no teaching; the plain query beside the query with its units, in each way to search.
 Taught: half of the queries teach, the other half is tested, as in holdout.py; the lessons bring the query alone, its
-units alone, or both. Methods are the recorded expansions of a set; asked, also the classical ones without a model. A query
-that a method has no expansion of goes without. Rows already in the result file are not made again.
+units alone, or both. Methods are the recorded expansions of a set; asked, also the classical ones without a model. A
+query that a method has no expansion of goes without. Rows already in the result file are not made again.
 """
 
 from __future__ import annotations
@@ -167,6 +167,8 @@ def main() -> None:
                     memory.add(data.documents)
                     plain = quality(memory, data, sorted(data.judged)) if "asked" in options.part else None
                     wanted = {name: one for name, one in methods(folder).items() if name in (options.method or [name])}
+                    if plain is None:
+                        wanted = {name: one for name, one in wanted.items() if name not in CLASSICAL}
                     known = {}
                     for name, expander in wanted.items():
                         known[name] = expansions(memory, data, expander)

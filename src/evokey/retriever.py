@@ -122,8 +122,8 @@ class DenseRetriever:
         return DenseQuestion(self._encoder.queries([text])[0])
 
     def expanded(self, expansion: Expansion, learned: Mapping[str, int]) -> DenseQuestion:
-        """Query and units with equal say, however far the units lie apart (blend), or all as one text (concat); a little
-        away from negative units."""
+        """The query and its units with equal say, however far units lie apart (blend), or all as one text (concat); a
+        little away from negative units."""
         query = self._encoder.queries([as_text(expansion) if expansion.search == "concat" else expansion.query])[0]
         vector = query.astype(np.float64)
         if expansion.texts and expansion.search != "concat":
