@@ -28,6 +28,8 @@ import numpy as np
 from holdout import Collection, ndcg_of, paired_p
 
 import evokey
+from evokey import registry
+from evokey.encoders import cached
 from evokey.errors import ExpansionFailed
 from evokey.evolution import attribution, guarded
 from evokey.types import Expansion
@@ -135,6 +137,30 @@ def units_alone(alone: bool) -> Iterator[None]:
         yield
 
 
+def encoder_of(name: str, folder: Path, data: Collection, cache: str | None) -> Any:
+    """An encoder as settings name it; kept encoded where a cache is given, which takes over the vectors of documents and
+    queries that lie beside the set."""
+    if cache is None or name in ("bm25", "wordllama"):
+        return name
+    named = {"name": "cached", "encoder": name, "at": cache}
+    documents = folder / "embeddings" / f"{name}.corpus.npy"
+    if documents.exists():
+        kept = registry.made("encoder", "cached", {"encoder": name, "at": cache})
+        texts = [f"{document.title} {document.text}".strip() for document in data.documents]
+        _take_over(kept, "documents", texts, np.load(documents))
+        _take_over(kept, "queries", list(data.queries.values()), np.load(folder / "embeddings" / f"{name}.queries.npy"))
+        kept.close()
+    return named
+
+
+def _take_over(kept: Any, side: str, texts: list[str], vectors: np.ndarray) -> None:
+    maker = cached._hash(side, kept.identity)
+    wide = vectors.astype(np.float32)
+    wide /= np.linalg.norm(wide, axis=1, keepdims=True)
+    pairs = zip(texts, wide, strict=True)
+    kept._file.write({(cached._hash(text), maker): kept._pack(vector) for text, vector in pairs})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folders", nargs="+", type=Path)
@@ -159,9 +185,7 @@ def main() -> None:
     for folder in options.folders:
         data = Collection(folder)
         for encoder in options.encoder:
-            named = encoder
-            if options.cache and encoder not in ("bm25", "wordllama"):
-                named = {"name": "cached", "encoder": encoder, "at": options.cache}
+            named = encoder_of(encoder, folder, data, options.cache)
             with tempfile.TemporaryDirectory() as base:
                 with evokey.open(base, encoder=named) as memory:
                     memory.add(data.documents)
