@@ -86,6 +86,45 @@ def speed() -> str:
     return table([f"{found['documents']:,} documents", "median ms", "p95 ms", "evokey takes × as long"], rows)
 
 
+def expansion_asked() -> str:
+    rows = []
+    for one in loaded("expansion.json")["asked"]:
+        found = [one[search] for search in ("blend", "concat", "fuse")]
+        shown = [f"**{score:.3f}**" if score == max(one["plain"], *found) else f"{score:.3f}" for score in found]
+        change = f"{one['blend'] / one['plain'] - 1:+.1%}"
+        of = f"{one['expanded']} of {one['queries']}"
+        rows.append([one["dataset"], one["encoder"], one["method"], of, f"{one['plain']:.3f}", *shown, change,
+                     f"{one['p_blend']:.3f}"])  # fmt: skip
+    head = ["set", "retriever", "method", "expanded", "plain", "blend", "concat", "fuse", "change by blend", "p"]
+    return table(head, rows)
+
+
+def expansion_taught() -> str:
+    """A line for each method; the query alone is the same for all of them, and a last line has the mean."""
+    rows, found = [], loaded("expansion.json")["taught"]
+    for dataset, encoder in dict.fromkeys((one["dataset"], one["encoder"]) for one in found):
+        here = [one for one in found if (one["dataset"], one["encoder"]) == (dataset, encoder)]
+        alone = next(one for one in here if one["lessons"] == "query")
+        by_method: dict[str, dict[str, dict]] = {}
+        for one in here:
+            if one is not alone:
+                by_method.setdefault(one["method"], {})[one["lessons"]] = one
+        lines = {name: [alone, one["units"], one["both"]] for name, one in by_method.items() if len(one) == 2}
+        shown = {name: [[run["held_out"][1] for run in runs], [run["taught"] for run in runs]]
+                 for name, runs in lines.items()}  # fmt: skip
+        if len(shown) > 1:
+            shown["*mean*"] = [[sum(column) / len(lines) for column in zip(*part, strict=True)]
+                               for part in zip(*shown.values(), strict=True)]  # fmt: skip
+        for name, (held_out, own) in shown.items():
+            scores = [f"{score:.3f}" for score in held_out]
+            of = " / ".join(f"{score:.2f}" for score in own)
+            rows.append([dataset, encoder, name, f"{alone['held_out'][0]:.3f}", *scores[:2], f"**{scores[2]}**",
+                         f"{held_out[2] - held_out[0]:+.3f}", of])  # fmt: skip
+    head = ["set", "retriever", "method", "untaught", "query alone", "units alone", "both", "units add",
+            "taught queries (query / units / both)"]  # fmt: skip
+    return table(head, rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "demo": demo,
     "holdout": holdout,
@@ -93,6 +132,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "cost": cost,
     "paper": paper,
     "speed": speed,
+    "expansion_asked": expansion_asked,
+    "expansion_taught": expansion_taught,
 }
 
 

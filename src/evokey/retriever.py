@@ -18,7 +18,7 @@ from evokey.stores.embedded import NO_NUMBERS, Block
 from evokey.stores.flat import DenseBlock, DenseQuestion, FlatStore
 from evokey.stores.late import LateBlock, LateQuestion, LateStore
 from evokey.stores.sparse import SparseBlock, SparseQuestion, SparseStore
-from evokey.types import Expansion, Numbers, Ranking, Vectors
+from evokey.types import Expansion, Numbers, Ranking, Scores, Vectors
 
 BATCH = 1024
 """Texts encoded at a time."""
@@ -122,14 +122,15 @@ class DenseRetriever:
         return DenseQuestion(self._encoder.queries([text])[0])
 
     def expanded(self, expansion: Expansion, learned: Mapping[str, int]) -> DenseQuestion:
-        """The mean of query and units (blend), or the vector of all as one text (concat); away from negative units."""
+        """The query and its units with equal say, however far units lie apart (blend), or all as one text (concat); a
+        little away from negative units."""
         query = self._encoder.queries([as_text(expansion) if expansion.search == "concat" else expansion.query])[0]
-        wanted = () if expansion.search == "concat" else expansion.texts
         vector = query.astype(np.float64)
-        for texts, weight in ((wanted, 1.0), (expansion.unwanted, -AWAY)):
-            if texts:
-                vector = vector + weight * self._encoder.documents(texts).mean(axis=0)
-        return DenseQuestion((vector / max(float(np.linalg.norm(vector)), 1e-12)).astype(np.float32))
+        if expansion.texts and expansion.search != "concat":
+            vector = vector + _unit(self._encoder.documents(expansion.texts).mean(axis=0, dtype=np.float64))
+        if expansion.unwanted:
+            vector = vector - AWAY * self._encoder.documents(expansion.unwanted).mean(axis=0)
+        return DenseQuestion(_unit(vector).astype(np.float32))
 
     def lesson(self, text: str, learned: Mapping[str, int]) -> DenseQuestion:
         return DenseQuestion(self._taught.queries([text])[0])
@@ -270,6 +271,10 @@ def kept(encoder: Any, folder: Path | None) -> Any:
 def forgotten(encoder: Any, texts: Sequence[str]) -> None:
     if isinstance(encoder, Cached):
         encoder.forget(texts)
+
+
+def _unit(vector: Scores) -> Scores:
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-12))
 
 
 def _numbers(entries: Sequence[Entry]) -> Numbers:
