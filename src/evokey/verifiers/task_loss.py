@@ -3,6 +3,9 @@
 Loss is the mean negative log-probability of the gold answer's tokens, the lowest over the gold answers. It is asked of
 a model that tells log-probabilities (llamacpp), with the documents and without them. The model is a small judge of
 facts, but a fair one of what a passage adds: both prompts differ in nothing but the documents.
+With SmolLM2 (135M), 25 questions of LoCoMo, one judged passage and three others each, a margin of 1 says yes to 10
+with the judged passage and to 1 without it, and 9 of the 10 passages it names are the judged ones. A margin of ½ says
+yes to 18 and to 6, and 13 of 17. The margin was chosen on 14 of the 25; on the other 11 it says yes once.
 """
 
 from __future__ import annotations
