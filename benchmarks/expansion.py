@@ -138,8 +138,8 @@ def units_alone(alone: bool) -> Iterator[None]:
 
 
 def encoder_of(name: str, folder: Path, data: Collection, cache: str | None) -> Any:
-    """An encoder as settings name it; kept encoded where a cache is given, which takes over the vectors of documents and
-    queries that lie beside the set."""
+    """An encoder as settings name it; kept encoded where a cache is given, which takes over the vectors that
+    lie beside the set."""
     if cache is None or name in ("bm25", "wordllama"):
         return name
     named = {"name": "cached", "encoder": name, "at": cache}

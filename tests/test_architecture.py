@@ -20,6 +20,7 @@ ORDER = [
     ["expanders", "generators", "novelty"],
     ["verifiers"],
     ["expand"],
+    ["lens"],
     ["overlay"],
     ["retriever"],
     ["explain"],

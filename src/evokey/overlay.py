@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from evokey.lens import Lens
 from evokey.stores.embedded import NO_NUMBERS, Block, Scan
 from evokey.stores.flat import DenseBlock
 from evokey.types import Choice, Numbers, Scores
@@ -75,6 +76,11 @@ class Overlay:
     choice: Choice
     learned: Mapping[str, int]
     """Every taught word: how many documents were taught with it. It counts where no living document has the word."""
+    lens: Lens | None = None
+
+    def turned(self, question: Any) -> Any:
+        """The question through the lens."""
+        return question if self.lens is None else self.lens.turned(question)
 
     @property
     def documents(self) -> Numbers:
@@ -85,14 +91,16 @@ class Overlay:
         touched = self.touched
         if self.texts is None or not (self.choice.step or self.choice.handicap is not None):
             return scan.of(touched.documents)
-        likeness = np.asarray(self.texts.likeness(question), np.float64)
+        likeness = np.asarray(self.texts.likeness(question), np.float64) if self.choice.step else np.zeros(0)
         best = scan.of(touched.documents)
         if self.choice.step:
             plain = likeness.ndim == 1 and not touched.several  # a document's score is its row's likeness
             base = best if plain else scan.likeness(touched.owners, touched.ordinals)
             best = touched.best(self.texts.grown(base, likeness, self.evidence, self.choice.step, self.norms))
         if self.choice.handicap is not None:
-            totals = self.texts.total(likeness)
+            asked = question.asked or question  # what was taught is found again as it was said
+            same = self.choice.step and asked is question
+            totals = self.texts.total(likeness if same else np.asarray(self.texts.likeness(asked), np.float64))
             recalled = np.maximum.reduceat(totals[self.evidence.indices], self.evidence.indptr[touched.starts[:-1]])
             best = np.maximum(best, recalled - self.choice.handicap * question.self_similarity)
         return np.asarray(best, np.float64)

@@ -70,6 +70,7 @@ class Retriever(Protocol):
 
 def search(retriever: Retriever, question: Any, k: int, overlay: Overlay, among: Numbers | None = None) -> Ranking:
     """The k best documents by base and overlay together."""
+    question = overlay.turned(question)
     scan = retriever.store.scan(question)
     untouched = scan.top(k, overlay.documents, among)
     if not len(overlay.documents):

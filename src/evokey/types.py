@@ -253,10 +253,12 @@ class Choice:
     """η: the weight of the expansion units together, beside the query's 1."""
     handicap: float | None = None
     """δ: recall rows score below an exact match by this share of the query's self-similarity; None has no rows."""
+    lens: float | None = None
+    """How strong the lens is: its ridge μ (dense, the smaller the stronger) or share γ (sparse). None has no lens."""
 
     @property
     def nothing(self) -> bool:
-        return self.step == 0 and self.handicap is None
+        return self.step == 0 and self.handicap is None and self.lens is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,6 +378,10 @@ class View:
     """What moved the key, strongest first."""
     terms: Sequence[Term]
     """Sparse retrievers: the share of each of the query's words, base key and moved key."""
+    turned: float = 0.0
+    """How far the lens turned the query: 1 − cosine (dense), or the share of new weight in words (sparse)."""
+    turned_by: Sequence[Pull] = ()
+    """The lessons behind that: taught queries, and how near they are."""
 
 
 @dataclass(frozen=True, slots=True)

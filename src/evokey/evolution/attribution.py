@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evokey.evolution.evidence import Taught
+from evokey.lens import Lens
 from evokey.overlay import Overlay, Touched
 from evokey.retriever import Retriever
 from evokey.stores.embedded import Block, ordinals
@@ -106,10 +107,10 @@ class Attribution:
                 found[word].add(place)
         return {word: len(documents) for word, documents in sorted(found.items())}
 
-    def overlay(self, choice: Choice) -> Overlay:
+    def overlay(self, choice: Choice, lens: Lens | None = None) -> Overlay:
         weights = self.weights(choice.spread, choice.units)
         norms = self.norms(weights, choice.step)
-        return Overlay(self.touched, self.texts, self.block, weights, norms, choice, self.learned())
+        return Overlay(self.touched, self.texts, self.block, weights, norms, choice, self.learned(), lens)
 
 
 @dataclass(frozen=True)

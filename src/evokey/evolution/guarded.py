@@ -7,6 +7,7 @@ the documents alone: asked twice, in whatever order the lessons came, it answers
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import ClassVar, TypeVar
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from evokey.evolution.attribution import Attribution, attribute
 from evokey.evolution.evidence import FOLDS, Taught, fold, sample
+from evokey.evolution.focus import Focus, strengths
 from evokey.evolution.judge import Judge, ideal
 from evokey.evolution.policy import Log, Proposal
 from evokey.evolution.trial import Trial
@@ -48,7 +50,10 @@ Plan = tuple[tuple[Choice, ...], Weights]
 """A choice for each retriever, and the weight of each in the fused score."""
 
 
+@dataclass(frozen=True, slots=True)
 class Guarded:
+    lens: bool = True
+    """Whether questions may pass a lens."""
     weighs: ClassVar[bool] = False
 
     def propose(
@@ -61,7 +66,7 @@ class Guarded:
     ) -> Proposal:
         names = fusion.names
         untaught: Plan = (tuple(NOTHING for _ in names), fusion.untaught)
-        fits = [Fit(retriever, lessons, pools[retriever.name], pins) for retriever in retrievers]
+        fits = [Fit(one, lessons, pools[one.name], pins, lens=self.lens) for one in retrievers]
         jury = Jury(fits, fusion, lessons, pins)
         if len(lessons.queries) < FEW:
             return self._few(names, untaught, jury)
@@ -74,7 +79,11 @@ class Guarded:
         return self._proposal(names, plan, untaught, jury, quality)
 
     def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
-        return attribute(retriever, log.taught).overlay(choice) if log.taught.queries else UNTAUGHT
+        if not log.taught.queries:
+            return UNTAUGHT
+        attribution = attribute(retriever, log.taught)
+        lenses = {} if choice.lens is None else Focus(retriever).lenses(attribution, (choice.lens,))
+        return attribution.overlay(choice, lenses.get(choice.lens) if choice.lens is not None else None)
 
     def _few(self, names: Sequence[str], untaught: Plan, jury: Jury) -> Proposal:
         """Recall rows alone, at the largest handicap at which the taught queries do best."""
@@ -96,23 +105,38 @@ class Guarded:
 class Fit:
     """One retriever's cross-fit."""
 
-    def __init__(self, retriever: Retriever, lessons: Taught, pools: Mapping[str, Ranking], pins: Taught) -> None:
-        attribution = attribute(retriever, lessons)
-        self.pinned = Trial(retriever, attribution, pins, pools)
-        self.folds = [_held(retriever, attribution, lessons, pools, index) for index in range(FOLDS)]
-        self.own = Trial(retriever, attribution, lessons.only(sample(lessons.queries, OWN_ASKED)), pools)
+    def __init__(
+        self, retriever: Retriever, lessons: Taught, pools: Mapping[str, Ranking], pins: Taught, *, lens: bool
+    ) -> None:
+        attribution, focus = attribute(retriever, lessons), Focus(retriever)
+        self.strengths = strengths(retriever) if lens and len(lessons.queries) >= FEW else ()
+        lenses = focus.lenses(attribution, self.strengths)
+        self.pinned = Trial(retriever, attribution, pins, pools, lenses)
+        self.folds = [_held(retriever, attribution, focus, self.strengths, lessons, pools, i) for i in range(FOLDS)]
+        self.own = Trial(retriever, attribution, lessons.only(sample(lessons.queries, OWN_ASKED)), pools, lenses)
         asked = sum(len(trial.asked) for trial in self.folds)
         self.strangers = sum(trial.strangers() for trial in self.folds) / max(asked, 1)
         """The share of the held-out queries whose documents the other folds never touched."""
         self.untouched = 1 - len(attribution.documents) / max(len(retriever.store.rows), 1)
 
     def choose(self) -> Choice:
-        choices = _sparing(self.pinned.outcomes(_grid(self.own.has_units)), NOTHING)
+        """First without a lens; then lenses of every strength join, with keys that move less or more."""
+        grid = _grid(self.own.has_units)
+        plain = self._chosen(grid)[0]
+        turned = _turned(plain, self.strengths)
+        if not turned:
+            return plain
+        choice, expected = self._chosen([NOTHING, plain, *turned])
+        clearly = plain not in expected or _behind(expected[choice], expected[plain]) > CLEARLY
+        return choice if clearly else plain  # a lens changes every question: it must be worth it
+
+    def _chosen(self, grid: Sequence[Choice]) -> tuple[Choice, Outcomes[Choice]]:
+        choices = _sparing(self.pinned.outcomes(list(dict.fromkeys(grid))), NOTHING)
         folds = [trial.outcomes_and_bystanders(choices) for trial in self.folds]
         held_out = _joined([asked for asked, _ in folds])
         bystanders = _joined([others for _, others in folds])
         expected = traffic(held_out, bystanders, NOTHING, strangers=self.strangers, untouched=self.untouched)
-        return chosen(held_out, expected, self.own.outcomes(choices), NOTHING)
+        return chosen(held_out, expected, self.own.outcomes(choices), NOTHING), expected
 
 
 class Jury:
@@ -182,12 +206,25 @@ class Jury:
 
 
 def _held(
-    retriever: Retriever, attribution: Attribution, lessons: Taught, pools: Mapping[str, Ranking], index: int
+    retriever: Retriever,
+    attribution: Attribution,
+    focus: Focus,
+    strengths: Sequence[float],
+    lessons: Taught,
+    pools: Mapping[str, Ranking],
+    index: int,
 ) -> Trial:
     """The queries of one fold, asked of what the other folds taught."""
     inside = [query for query in lessons.queries if fold(query) == index]
     others = attribution.only(frozenset(lessons.queries) - frozenset(inside))
-    return Trial(retriever, others, lessons.only(sample(inside, ASKED)), pools)
+    asked = lessons.only(sample(inside, ASKED))
+    return Trial(retriever, others, asked, pools, focus.lenses(others, strengths) if inside else {})
+
+
+def _turned(plain: Choice, strengths: Sequence[float]) -> list[Choice]:
+    """A choice under lenses of every strength: with keys that stay, or move by any step."""
+    moves = [replace(plain, step=step) for step in (0.0, *STEPS)]
+    return [replace(choice, lens=strength) for strength in strengths for choice in dict.fromkeys([NOTHING, *moves])]
 
 
 def _grid(units: bool) -> list[Choice]:

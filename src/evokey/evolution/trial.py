@@ -19,6 +19,7 @@ from scipy import sparse
 from evokey.evolution.attribution import Attribution
 from evokey.evolution.evidence import Taught
 from evokey.evolution.judge import DEPTH, Judge, ideal
+from evokey.lens import Lens
 from evokey.overlay import Touched
 from evokey.retriever import Retriever
 from evokey.stores.embedded import Block
@@ -41,6 +42,8 @@ class Sheet:
     """Likeness of the touched documents' rows."""
     likeness: Table
     """Of the taught texts."""
+    spoken: Table
+    """The same, to the queries as they were asked: without a lens."""
     base: Table
     """Untaught scores of the documents."""
     floor: float
@@ -54,7 +57,7 @@ class Sheet:
 
     def recalled(self, weights: sparse.csr_array, handicap: float) -> Table:
         """The best recall row of each document."""
-        totals = self.block.total(self.likeness)
+        totals = self.block.total(self.spoken)
         best = np.maximum.reduceat(totals[:, weights.indices], weights.indptr[self.touched.starts[:-1]], axis=1)
         return np.asarray(best - np.float32(handicap) * self.self_similarity[:, None], np.float32)
 
@@ -64,11 +67,21 @@ class Sheet:
 
 
 class Trial:
-    def __init__(self, retriever: Retriever, taught: Attribution, asked: Taught, pools: Mapping[str, Ranking]) -> None:
+    def __init__(
+        self,
+        retriever: Retriever,
+        taught: Attribution,
+        asked: Taught,
+        pools: Mapping[str, Ranking],
+        lenses: Mapping[float, Lens] | None = None,
+    ) -> None:
         self._attribution, self._retriever, self._asked, self._pools = taught, retriever, asked, pools
+        self._lenses: Mapping[float, Lens] = lenses or {}
         self._learned = self._attribution.learned()
         self._weights: dict[tuple[float, float], sparse.csr_array] = {}
-        self._sheet: Sheet | None = None
+        self._kept: dict[float | None, Sheet] = {}
+        self._seen: dict[str, dict[float, Ranking]] = {}
+        self._questions: dict[str, Any] = {}
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -96,12 +109,12 @@ class Trial:
     def rankings(self, choice: Choice, depth: int, *, bystanders: bool = False) -> list[tuple[Ranking, float]]:
         """The taught ranking of every asked query, and how far this retriever trusts it."""
         found = []
-        for sheet in self._sheets():
+        for sheet in self._sheets(choice.lens):
             scores = self._scores(sheet, choice)
             if bystanders:
                 scores = np.where(self._gains(sheet.asked) > 0, sheet.base, scores)
             for row, query in enumerate(sheet.asked):
-                ranking = self._merged(self._pools[query], scores[row], sheet.floor, depth)
+                ranking = self._merged(self._pool(query, choice.lens), scores[row], sheet.floor, depth)
                 question = self._retriever.lesson(query, {}) if choice.nothing else sheet.questions[row]
                 found.append((ranking, question.trust))
         return found
@@ -116,28 +129,62 @@ class Trial:
         order = np.lexsort((numbers, -merged))[:depth]
         return Ranking(numbers[order], merged[order])
 
-    def _sheets(self) -> Iterator[Sheet]:
+    def _question(self, query: str) -> Any:
+        if query not in self._questions:
+            self._questions[query] = self._retriever.lesson(query, self._learned)
+        return self._questions[query]
+
+    def _pool(self, query: str, lens: float | None) -> Ranking:
+        """A query's pool as the lens would order it. What lies deeper than the pool is not looked for."""
+        pool = self._pools[query]
+        if lens is None or lens not in self._lenses or not len(pool):
+            return pool
+        if query not in self._seen:
+            self._seen[query] = self._turned(query, pool)
+        return self._seen[query].get(lens, pool)
+
+    def _turned(self, query: str, pool: Ranking) -> dict[float, Ranking]:
+        """A pool as each lens would order it: its rows are fetched once for all."""
+        question = self._question(query)
+        lenses: Mapping[float, Any] = self._lenses
+        turned = {strength: lens.turned(question) for strength, lens in lenses.items()}
+        turned = {strength: one for strength, one in turned.items() if one.asked is not None}
+        if not turned:
+            return {}
+        store = self._retriever.store
+        touched = Touched.of(pool.numbers, store.rows.sizes(pool.numbers))
+        found = {}
+        for strength, scores in zip(turned, store.scores(pool.numbers, list(turned.values())), strict=True):
+            best = touched.best(scores)
+            order = np.lexsort((pool.numbers, -best))
+            found[strength] = Ranking(pool.numbers[order], np.asarray(best[order], np.float64))
+        return found
+
+    def _sheets(self, lens: float | None = None) -> Iterator[Sheet]:
         """Sheets of a bounded size; a single one is kept, as it is asked for again and again."""
         attribution, queries = self._attribution, self.asked
         size = max(1, CELLS // (attribution.block.parts * max(len(attribution.base), len(attribution.pairs.rows), 1)))
-        if self._sheet is None and 0 < len(queries) <= size:
-            self._sheet = self._sheet_of(queries)
-        if self._sheet is not None:
-            yield self._sheet
+        if lens not in self._kept and 0 < len(queries) <= size:
+            self._kept[lens] = self._sheet_of(queries, lens)
+        if lens in self._kept:
+            yield self._kept[lens]
             return
         for start in range(0, len(queries), size):
-            yield self._sheet_of(queries[start : start + size])
+            yield self._sheet_of(queries[start : start + size], lens)
 
-    def _sheet_of(self, asked: Sequence[str]) -> Sheet:
+    def _sheet_of(self, asked: Sequence[str], lens: float | None) -> Sheet:
         attribution, touched = self._attribution, self._attribution.touched
-        questions = [self._retriever.lesson(query, self._learned) for query in asked]
+        plain = [self._question(query) for query in asked]
+        turning: Any = None if lens is None else self._lenses.get(lens)
+        questions = plain if turning is None else [turning.turned(question) for question in plain]
         block = type(attribution.base)
         if not len(attribution.documents):
             empty = np.zeros((len(asked), 0), np.float32)
-            return Sheet(asked, questions, touched, block, empty, empty, empty, -np.inf)
+            return Sheet(asked, questions, touched, block, empty, empty, empty, empty, -np.inf)
         rows, likeness = attribution.base.table(questions), attribution.block.table(questions)
+        spoken = likeness if turning is None else attribution.block.table(plain)
         base = np.asarray(touched.best(block.total(rows)), np.float32)
-        return Sheet(asked, questions, touched, block, rows, likeness, base, block.floor)
+        return Sheet(asked, questions, touched, block, rows, likeness, spoken, base, block.floor)
 
     def _weights_of(self, choice: Choice) -> sparse.csr_array:
         key = (choice.spread, choice.units)
@@ -158,10 +205,21 @@ class Trial:
         return np.maximum(scores, sheet.recalled(self._weights_of(choice), choice.handicap))
 
     def _outcomes(self, choices: Sequence[Choice], as_bystanders: Sequence[bool]) -> list[dict[Choice, Scores]]:
+        found: list[dict[Choice, Scores]] = [{} for _ in as_bystanders]
+        for lens in dict.fromkeys(choice.lens for choice in choices):
+            group = [choice for choice in choices if choice.lens == lens]
+            for outcomes, part in zip(found, self._group_outcomes(group, lens, as_bystanders), strict=True):
+                outcomes.update(part)
+        return [{choice: outcomes[choice] for choice in choices} for outcomes in found]
+
+    def _group_outcomes(
+        self, choices: Sequence[Choice], lens: float | None, as_bystanders: Sequence[bool]
+    ) -> list[dict[Choice, Scores]]:
+        """Of choices that share a lens."""
         found: list[dict[Choice, list[Scores]]] = [{choice: [np.zeros(0)] for choice in choices} for _ in as_bystanders]
-        for sheet in self._sheets():
+        for sheet in self._sheets(lens):
             ideals = np.array([ideal(self._asked.grades[query]) for query in sheet.asked])
-            others, other_gains = self._untouched(sheet.asked)
+            others, other_gains = self._untouched(sheet, lens)
             if not sheet.base.shape[1]:
                 flat = Judge(other_gains, ideals)(others)
                 for outcomes, choice in product(found, choices):
@@ -179,12 +237,12 @@ class Trial:
                     outcomes[choice].append(judge(np.concatenate([scores, others], axis=1)))
         return [{choice: np.concatenate(parts) for choice, parts in outcomes.items()} for outcomes in found]
 
-    def _untouched(self, asked: Sequence[str]) -> tuple[Table, Table]:
-        """The ten best untouched documents of each pool: their scores and gains. No choice changes them."""
-        scores = np.full((len(asked), DEPTH), -np.inf, np.float32)
-        gains = np.zeros((len(asked), DEPTH), np.float32)
-        for row, query in enumerate(asked):
-            pool, grades = self._pools[query], self._asked.grades[query]
+    def _untouched(self, sheet: Sheet, lens: float | None) -> tuple[Table, Table]:
+        """The ten best untouched documents of each pool: scores and gains. No choice but the lens changes them."""
+        scores = np.full((len(sheet.asked), DEPTH), -np.inf, np.float32)
+        gains = np.zeros((len(sheet.asked), DEPTH), np.float32)
+        for row, query in enumerate(sheet.asked):
+            pool, grades = self._pool(query, lens), self._asked.grades[query]
             kept = np.flatnonzero(~np.isin(pool.numbers, self._attribution.documents))[:DEPTH]
             scores[row, : len(kept)] = pool.scores[kept]
             gains[row, : len(kept)] = [grades.get(int(number), 0.0) for number in pool.numbers[kept]]

@@ -338,6 +338,11 @@ class EmbeddedStore(Generic[B]):
         back = np.argsort(np.concatenate([NO_NUMBERS, *places]), kind="stable")
         return self.block.join(blocks).take(back)
 
+    def scores(self, numbers: Numbers, questions: Sequence[Any]) -> list[Scores]:
+        """Of the rows of these documents (each must have some), for each question; to the last bit or nearly so."""
+        block: Any = self.take(numbers)
+        return [block.scores(question) for question in questions]
+
     def _read(self, folder: Path, name: str) -> Segment[B]:
         # Plain arrays over the mapped files: numpy's own class for these slows every small slice.
         arrays = {key: np.asarray(array) for key, array in read_segment(folder, name).items()}

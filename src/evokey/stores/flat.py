@@ -19,6 +19,8 @@ class DenseQuestion:
     vector: Vectors
     self_similarity: float = 1.0
     trust: float = 1.0
+    asked: DenseQuestion | None = None
+    """The question as it was asked, where a lens has turned it."""
 
 
 class DenseBlock(Block[DenseQuestion]):

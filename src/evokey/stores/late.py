@@ -24,6 +24,8 @@ class LateQuestion:
     vectors: Vectors
     self_similarity: float = 1.0
     trust: float = 1.0
+    asked: None = None
+    """No lens turns these questions."""
 
 
 class LateBlock(Block[LateQuestion]):

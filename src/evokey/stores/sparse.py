@@ -46,6 +46,8 @@ class SparseQuestion:
     """Of each term; 0 for one that nothing here holds."""
     unheard: float
     """The idf of a term that no document holds."""
+    asked: SparseQuestion | None = None
+    """The question as it was asked, where a lens has turned it."""
 
     @cached_property
     def self_similarity(self) -> float:
@@ -111,10 +113,28 @@ class SparseBlock(Block[SparseQuestion]):
         return kept.scores(question)
 
     def table(self, questions: Sequence[SparseQuestion]) -> NDArray[np.float32]:
-        table = np.empty((len(questions), len(self)), np.float32)
-        for row, question in enumerate(questions):
-            table[row] = self.scores(question)
-        return table
+        """As one product of sparse matrices: its sums run in another order than those of `likeness`."""
+        if not questions or not len(self):
+            return np.zeros((len(questions), len(self)), np.float32)
+        columns, weights, starts = [], [], [0]
+        for question in questions:
+            known = [
+                (self.place[t], w) for t, w in zip(question.terms, question.weights, strict=True) if t in self.place
+            ]
+            columns += [column for column, _ in known]
+            weights += [weight for _, weight in known]
+            starts.append(len(columns))
+        asked = (np.array(weights, np.float64), np.array(columns, np.int64), np.array(starts, np.int64))
+        matrix = sparse.csr_array(asked, shape=(len(questions), len(self.terms)))
+        return np.asarray((matrix @ self._weighed(questions[0]).T).toarray(), np.float32)
+
+    def _weighed(self, question: SparseQuestion) -> sparse.csr_array:
+        """The rows as they weigh beside documents of an average length."""
+        counts = self.counts.data.astype(np.float64)
+        pivots = question.encoder.pivots(self.lengths, question.average)
+        if pivots is not None:
+            counts /= counts + np.repeat(pivots, np.diff(self.counts.indptr))
+        return sparse.csr_array((counts, self.counts.indices, self.counts.indptr), shape=self.counts.shape)
 
     def take(self, rows: Numbers) -> Self:
         taken = self.counts[rows]
@@ -159,7 +179,7 @@ class SparseStore(EmbeddedStore[SparseBlock]):
 
     def __init__(self, folder: Path | None, identity: str, encoder: SparseEncoder) -> None:
         super().__init__(folder, identity)
-        self._encoder = encoder
+        self.encoder = encoder
         self._counted: Collection | None = None
 
     @property
@@ -167,7 +187,7 @@ class SparseStore(EmbeddedStore[SparseBlock]):
         """The living documents, counted once for each state of the store."""
         rows, counted = self.rows, self._counted
         if counted is None or counted.rows is not rows:
-            counted = self._counted = Collection(rows, self._encoder)
+            counted = self._counted = Collection(rows, self.encoder)
         return counted
 
     def question(self, bag: Bag, learned: Mapping[str, int]) -> SparseQuestion:
@@ -177,7 +197,32 @@ class SparseStore(EmbeddedStore[SparseBlock]):
         idf = tuple([collection.idf(collection.frequency(term) or learned.get(term, 0)) for term in terms])
         counts = tuple([bag[term] for term in terms])
         weights = tuple(map(mul, counts, idf))
-        return SparseQuestion(terms, weights, self._encoder, collection.average, counts, idf, collection.unheard)
+        return SparseQuestion(terms, weights, self.encoder, collection.average, counts, idf, collection.unheard)
+
+    def scores(self, numbers: Numbers, questions: Sequence[SparseQuestion]) -> list[Scores]:
+        rows, collection = self.rows.of(numbers), self.collection
+        found = [np.zeros(len(rows)) for _ in questions]
+        for segment, at, inside in self.rows.by_segment(rows):
+            block = segment.block
+            held = block.counts[inside]
+            sizes = np.diff(held.indptr)
+            weights = held.data.astype(np.float64)
+            pivots = self.encoder.pivots(block.lengths[inside], collection.average)
+            if pivots is not None:
+                weights /= weights + np.repeat(pivots, sizes)
+            asked = np.zeros(len(block.terms))
+            owners = np.repeat(np.arange(len(inside)), sizes)
+            for scores, question in zip(found, questions, strict=True):
+                said = [
+                    (block.place[t], w)
+                    for t, w in zip(question.terms, question.weights, strict=True)
+                    if t in block.place
+                ]
+                columns = [column for column, _ in said]
+                asked[columns] = [weight for _, weight in said]
+                scores[at] = np.bincount(owners, weights * asked[held.indices], len(inside))
+                asked[columns] = 0.0
+        return found
 
     def scan(self, question: SparseQuestion) -> Scan:
         collection = self.collection
