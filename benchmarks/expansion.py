@@ -16,7 +16,7 @@ import json
 import random
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from itertools import product
@@ -69,10 +69,12 @@ def quality(memory: evokey.Memory, data: Collection, queries: list[str], known: 
     return np.array(scores)
 
 
-def asked(memory: evokey.Memory, data: Collection, known: Expansions, plain: np.ndarray) -> dict[str, Any]:
+def asked(
+    memory: evokey.Memory, data: Collection, known: Expansions, plain: np.ndarray, searches: Sequence[str]
+) -> dict[str, Any]:
     queries = sorted(data.judged)
     found: dict[str, Any] = {"queries": len(queries), "expanded": len(known), "plain": float(plain.mean())}
-    for search in SEARCHES:
+    for search in searches:
         scores = quality(memory, data, queries, {query: replace(one, search=search) for query, one in known.items()})
         found[search] = float(scores.mean())
         found[f"p_{search}"] = paired_p(plain, scores)
@@ -138,8 +140,8 @@ def units_alone(alone: bool) -> Iterator[None]:
 
 
 def encoder_of(name: str, folder: Path, data: Collection, cache: str | None) -> Any:
-    """An encoder as settings name it; kept encoded where a cache is given, which takes over the vectors that
-    lie beside the set."""
+    """An encoder as settings name it, kept encoded where a cache is given, which takes over the vectors of documents
+    and queries that lie beside the set."""
     if cache is None or name in ("bm25", "wordllama"):
         return name
     named = {"name": "cached", "encoder": name, "at": cache}
@@ -168,6 +170,7 @@ def main() -> None:
     parser.add_argument("--part", nargs="+", default=["asked", "taught"], choices=["asked", "taught"])
     parser.add_argument("--method", nargs="+", help="only these")
     parser.add_argument("--lessons", nargs="+", default=list(LESSONS), choices=LESSONS)
+    parser.add_argument("--search", nargs="+", default=list(SEARCHES), choices=SEARCHES)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--cache", help="a folder where encoded texts are kept")
     parser.add_argument("--out", type=Path, required=True)
@@ -198,7 +201,7 @@ def main() -> None:
                         known[name] = expansions(memory, data, expander)
                         row = {"dataset": data.name, "encoder": encoder, "method": name}
                         if plain is not None and not have("asked", **row):
-                            keep("asked", row | asked(memory, data, known[name], plain))
+                            keep("asked", row | asked(memory, data, known[name], plain, options.search))
                 if "taught" not in options.part:
                     continue
                 row = {"dataset": data.name, "encoder": encoder}

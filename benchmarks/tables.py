@@ -89,11 +89,13 @@ def speed() -> str:
 def expansion_asked() -> str:
     rows = []
     for one in loaded("expansion.json")["asked"]:
-        found = [one[search] for search in ("blend", "concat", "fuse")]
-        shown = [f"**{score:.3f}**" if score == max(one["plain"], *found) else f"{score:.3f}" for score in found]
+        found = {search: one[search] for search in ("blend", "concat", "fuse") if search in one}
+        best = max(one["plain"], *found.values())
+        shown = {search: f"**{score:.3f}**" if score == best else f"{score:.3f}" for search, score in found.items()}
         change = f"{one['blend'] / one['plain'] - 1:+.1%}"
         of = f"{one['expanded']} of {one['queries']}"
-        rows.append([one["dataset"], one["encoder"], one["method"], of, f"{one['plain']:.3f}", *shown, change,
+        rows.append([one["dataset"], one["encoder"], one["method"], of, f"{one['plain']:.3f}",
+                     *(shown.get(search, "") for search in ("blend", "concat", "fuse")), change,
                      f"{one['p_blend']:.3f}"])  # fmt: skip
     head = ["set", "retriever", "method", "expanded", "plain", "blend", "concat", "fuse", "change by blend", "p"]
     return table(head, rows)
