@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 
 from evokey.bench.data import hub
@@ -41,7 +42,7 @@ def place(path: Path) -> Place | None:
     own = {part: _own_files(path, part) for part in ("examples", *CORPUS.values())}
     if own["examples"]:
         return Place(path.resolve().name, path, own)
-    copied = _copied(path.parent, path.name)
+    copied = _copied(path.resolve().parent, path.resolve().name)
     return copied if copied.files["examples"] else None
 
 
@@ -105,7 +106,7 @@ def _own_files(folder: Path, part: str) -> list[Path]:
 
 def _copied(folder: Path, name: str) -> Place:
     parts = {
-        part: sorted([*(folder / part).glob(f"{name}-*.parquet"), *(folder / part / name).glob("*.parquet")])
+        part: sorted([*(folder / part).glob(f"{escape(name)}-*.parquet"), *(folder / part / name).glob("*.parquet")])
         for part in ("examples", *CORPUS.values())
     }
     return Place(name, folder, parts)

@@ -6,9 +6,11 @@ to be known stays. Either way `problems` says so, with a count and examples.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,9 @@ from evokey.types import Document
 Judgements = Mapping[str, Mapping[str, int]]
 """Query id → {document id: grade}."""
 SHOWN = 3
+SAME = 0.9
+"""Share of words in common above which a query and a document under one id are one text."""
+WORD = re.compile(r"\w+")
 LONG = "_long"
 """How the name of a split ends that judges long documents instead of their passages."""
 
@@ -93,12 +98,12 @@ def _unique(documents: Sequence[Document], problems: list[str]) -> tuple[Documen
 
 
 def _tell_documents(documents: Sequence[Document], problems: list[str]) -> None:
-    same: dict[str, list[str]] = defaultdict(list)
+    same: dict[bytes, list[str]] = defaultdict(list)
     empty = []
     for document in documents:
         content = _plain(f"{document.title} {document.text}")
         if content:
-            same[content].append(document.id)
+            same[blake2b(content.encode("utf-8", "replace"), digest_size=16).digest()].append(document.id)
         else:
             empty.append(document.id)
     _tell(problems, empty, "documents are empty: no query can find them")
@@ -173,12 +178,10 @@ def _excluded(raw: Dataset, documents: Sequence[Document], problems: list[str]) 
 
 
 def _is_query(query: str, document: Document) -> bool:
-    spelled = _plain(query)
-    return bool(spelled) and spelled in (
-        _plain(document.text),
-        _plain(document.title),
-        _plain(f"{document.title} {document.text}"),
-    )
+    """Whether a document under the query's id is the query: nearly all words in common."""
+    asked = set(WORD.findall(query.casefold()))
+    told = [set(WORD.findall(text.casefold())) for text in (document.text, f"{document.title} {document.text}")]
+    return any(len(asked & words) > SAME * len(asked | words) for words in told)
 
 
 def _fitting(raw: Dataset, documents: Sequence[Document], problems: list[str]) -> dict[str, tuple[Path, Path]]:

@@ -12,7 +12,7 @@ def fetched(repository: str, patterns: Sequence[str], cache: Path | None = None)
     """The folder that holds these files of a data set's repository; its name is their revision."""
     try:
         from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HTTPError, RepositoryNotFoundError
+        from huggingface_hub.errors import HFValidationError, HTTPError, RepositoryNotFoundError
     except ModuleNotFoundError as error:
         raise UnknownComponent(
             f"{repository} lies on the hub, and {error.name} is not installed. "
@@ -20,7 +20,7 @@ def fetched(repository: str, patterns: Sequence[str], cache: Path | None = None)
         ) from error
     try:
         return Path(snapshot_download(repository, repo_type="dataset", allow_patterns=list(patterns), cache_dir=cache))
-    except RepositoryNotFoundError as error:
+    except (RepositoryNotFoundError, HFValidationError) as error:
         raise InvalidInput(f"the hub has no data set {repository}, or none that is open. Check its name.") from error
     except (OSError, HTTPError) as error:
         raise ServiceFailed(

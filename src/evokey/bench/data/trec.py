@@ -79,7 +79,7 @@ def topics(path: Path) -> list[Topic]:
     return found
 
 
-def qrels(path: Path) -> Judgements:
+def qrels(path: Path, *, escaped: bool = False) -> Judgements:
     """Query id → {document id: grade}: query, iteration, document, grade."""
     found: dict[str, dict[str, int]] = {}
     for where, line in lines(path):
@@ -88,8 +88,8 @@ def qrels(path: Path) -> Judgements:
             raise InvalidInput(
                 f"{where} needs 4 columns (query, iteration, document, grade), not {len(cells)}: {line[:80]!r}"
             )
-        query, _, document, spelled = cells
-        grade = grade_of(where, spelled)
+        query, document = (unquote(cell) if escaped else cell for cell in (cells[0], cells[2]))
+        grade = grade_of(where, cells[3])
         if found.setdefault(query, {}).setdefault(document, grade) != grade:
             raise InvalidInput(f"{where} grades document {document!r} of query {query!r} again, with another grade")
     return found
@@ -132,7 +132,7 @@ def run(path: Path, *, escaped: bool = False) -> dict[str, list[tuple[str, float
 def write_run(path: Path, rankings: Run, tag: str = "evokey", *, escaped: bool = False) -> None:
     """Six columns, ranks from 1, scores exact. A query without hits has no line.
 
-    With `escaped`, white space and % in ids are written as %20 and the like.
+    With `escaped`, white space and % in ids are written as %20 and the like; read such a file with `escaped` too.
     """
     _write(path, _run_lines(rankings, _word(tag, escaped=False), escaped))
 
@@ -156,11 +156,15 @@ def _write(path: Path, written: Iterable[str]) -> None:
 
 
 def _word(id: str, escaped: bool) -> str:
-    if escaped:
-        id = "".join(_escape(sign) if sign.isspace() or sign == "%" else sign for sign in id)
-    if not id or id.split() != [id]:
+    """An id as one column. A byte order mark would be lost where a line begins, so it counts as white space."""
+    word = "".join(_escape(sign) if _parts(sign) or sign == "%" else sign for sign in id) if escaped else id
+    if not word or any(map(_parts, word)):
         raise InvalidInput(f"{id!r} cannot stand in a TREC file: columns are parted by spaces. Write with escaped=True")
-    return id
+    return word
+
+
+def _parts(sign: str) -> bool:
+    return sign.isspace() or sign == "\ufeff"
 
 
 def _escape(sign: str) -> str:
@@ -178,7 +182,10 @@ def _number(where: str, cell: str) -> float:
 
 
 def _blocks(path: Path, text: str) -> Iterator[Topic]:
-    for block in TOP.finditer(text):
+    blocks = list(TOP.finditer(text))
+    if len(blocks) != text.lower().count("<top>"):
+        raise InvalidInput(f"{path} has a <top> that no </top> closes, after topic {len(blocks)}")
+    for block in blocks:
         fields = {name.lower(): _content(content) for name, content in FIELD.findall(block.group(1))}
         where = f"{path}, line {text.count(chr(10), 0, block.start()) + 1}"
         if not fields.get("num") or not (fields.get("title") or fields.get("desc")):
