@@ -54,7 +54,8 @@ class Hub:
                 if parts[0] != "datasets" or files is None:
                     self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"}, body)
                 elif rest[0] == "revision":
-                    self._send(200, json.dumps({"id": name, "sha": COMMIT, "siblings": []}).encode(), {}, body)
+                    about = {"id": name, "sha": COMMIT, "siblings": [{"rfilename": path} for path in files]}
+                    self._send(200, json.dumps(about).encode(), {}, body)
                 elif rest[0] == "tree":
                     self._send(200, json.dumps([_entry(path, data) for path, data in files.items()]).encode(), {}, body)
                 else:
