@@ -14,6 +14,9 @@ from evokey.stores.late import brought
 from evokey.stores.sparse import SparseBlock, SparseQuestion
 from evokey.types import Pull, Scores, Term, View
 
+NAMED = 3
+"""Taught queries that are named as the reason for what a lens does."""
+
 
 def moved(retriever: Retriever, number: int, overlay: Overlay) -> float:
     """How far a document's key has moved."""
@@ -27,35 +30,52 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
     if not len(here):
         return View(retriever.name, 0.0, -np.inf, -np.inf, "base key", None, [], [])
     keys: Block[Any] = retriever.store.take(here)
-    plain = keys.scores(question)
-    base, row = float(plain.max()), int(plain.argmax())
+    asked = overlay.turned(question)
+    turned: dict[str, Any] = {"turned": _turned(question, asked), "turned_by": _because(overlay, question, asked)}
+    base, through = float(keys.scores(question).max()), keys.scores(asked)
+    row, after = int(through.argmax()), float(through.max())
+    by, pulls = ("base key", []) if asked is question else ("base key, through the lens", [])
     texts, _ = overlay.taught(number)
     if not len(texts) or overlay.texts is None:
-        terms = _terms(question, keys.take(np.array([row])), None, (), np.zeros(0))
-        return View(retriever.name, 0.0, base, base, "base key", None, [], terms)
-    said = np.asarray(overlay.texts.likeness(question), np.float64)
-    by, after, pulls = "base key", base, []
+        terms = _terms(question, asked, keys.take(np.array([row])), None, (), np.zeros(0))
+        return View(retriever.name, 0.0, base, after, by, None, [], terms, **turned)
     own: tuple[Sequence[int], Scores] = ((), np.zeros(0))
     if overlay.choice.step:
+        said = np.asarray(overlay.texts.likeness(asked), np.float64)
         rows, step = overlay.touched.rows(number), overlay.choice.step
         evidence, norms = overlay.evidence[rows.start : rows.stop], overlay.norms[rows]
-        likeness = np.asarray(keys.likeness(question), np.float64)
+        likeness = np.asarray(keys.likeness(asked), np.float64)
         grown = keys.grown(likeness, said, evidence, step, norms)
         row = int(grown.argmax())
         by, after = "moved key", float(grown[row])
         span = slice(evidence.indptr[row], evidence.indptr[row + 1])
         own = evidence.indices[span].tolist(), step * evidence.data[span]
         pulls = _pulls(overlay, keys, likeness[row : row + 1], said, *own, float(norms[row]))
-    terms = _terms(question, keys.take(np.array([row])), overlay.texts, *own)
+    terms = _terms(question, asked, keys.take(np.array([row])), overlay.texts, *own)
     distance = moved(retriever, number, overlay)
     if overlay.choice.handicap is None:
-        return View(retriever.name, distance, base, after, by, None, pulls, terms)
-    totals = overlay.texts.total(said)[texts]
+        return View(retriever.name, distance, base, after, by, None, pulls, terms, **turned)
+    totals = overlay.texts.total(np.asarray(overlay.texts.likeness(question), np.float64))[texts]
     nearest = int(np.argmax(totals))
     recalled = float(totals[nearest]) - overlay.choice.handicap * question.self_similarity
     by = "recall row" if recalled > after else by
     name = overlay.names[texts[nearest]]
-    return View(retriever.name, distance, base, max(after, recalled), by, name, pulls, terms)
+    return View(retriever.name, distance, base, max(after, recalled), by, name, pulls, terms, **turned)
+
+
+def _turned(question: Any, asked: Any) -> float:
+    """How far a lens has turned a question."""
+    if asked is question:
+        return 0.0
+    if isinstance(question, SparseQuestion):
+        return float(1 - sum(question.weights) / sum(asked.weights))
+    return float(1 - question.vector.astype(np.float64) @ asked.vector)
+
+
+def _because(overlay: Overlay, question: Any, asked: Any) -> list[Pull]:
+    """The taught queries behind that."""
+    lens: Any = overlay.lens
+    return [] if asked is question else [Pull(name, near) for name, near in lens.because(question, NAMED)]
 
 
 def _pulls(
@@ -75,16 +95,18 @@ def _pulls(
 
 
 def _terms(
-    question: Any, key: Block[Any], taught: Block[Any] | None, texts: Sequence[int], scale: Scores
+    question: Any, asked: Any, key: Block[Any], taught: Block[Any] | None, texts: Sequence[int], scale: Scores
 ) -> list[Term]:
-    """What each word of the question adds to the base key's score, and to the moved key's."""
-    if not isinstance(question, SparseQuestion):
+    """What each word adds to the base key's score as it was asked, and to the moved key's through the lens."""
+    if not isinstance(question, SparseQuestion) or not isinstance(asked, SparseQuestion):
         return []
+    plain = dict(zip(question.terms, question.weights, strict=True))
     found = []
-    for word, weight in zip(question.terms, question.weights, strict=True):
-        lone = question.only(word, weight)
-        before = float(key.scores(lone)[0])
+    for word, weight in zip(asked.terms, asked.weights, strict=True):
+        lone = asked.only(word, weight)
+        now = float(key.scores(lone)[0])
+        before = now * plain.get(word, 0.0) / weight if weight else 0.0
         learned = float(scale @ taught.scores(lone)[list(texts)]) if isinstance(taught, SparseBlock) and texts else 0.0
-        if before or learned:
-            found.append(Term(word, before, before + learned))
+        if now or learned:
+            found.append(Term(word, before, now + learned))
     return sorted(found, key=lambda term: -term.after)

@@ -130,6 +130,9 @@ def _tell(told: Explanation) -> None:
 
 def _tell_view(view: View) -> None:
     screen.say(f"  [bold]{view.retriever}[/] {view.before:.3f} → {view.after:.3f} by its {view.by}")
+    if view.turned_by:
+        lessons = ", ".join(f"“{one.text}”" for one in view.turned_by)
+        screen.say(f"    the lens turned the question by {view.turned:.3f}, because of {escape(lessons)}")
     if view.moved:
         screen.say(f"    its key has moved by {view.moved:.3f}")
     for pull in view.pulls[:5]:

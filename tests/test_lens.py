@@ -1,0 +1,131 @@
+"""The lens: questions learn too, nearness to what was taught decides how much, and nothing of it outlives forget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Dataset, Opener
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evokey
+from evokey import lens
+from evokey.evolution.focus import sampled
+from evokey.evolution.guarded import Guarded
+from evokey.stores.flat import DenseQuestion
+from evokey.types import Choice
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.integers(4, 40), st.integers(10, 60), st.integers(0, 30))
+def test_the_closed_form_is_the_least_squares_solution(seed: int, size: int, taught: int, anchors: int) -> None:
+    chance = np.random.default_rng(seed)
+    x, y, b = (unit(chance.normal(size=(n, size))) for n in (taught, taught, anchors))
+    made = lens.dense([str(n) for n in range(taught)], x, y, b.reshape(-1, size), (2.0,))[0]
+    assert isinstance(made, lens.DenseLens)
+    left = x.T.astype(float) @ x + lens.ANCHORED * b.T.astype(float) @ b + 2.0 * np.eye(size)
+    assert left @ made.matrix == pytest.approx(x.T.astype(float) @ (y - x), abs=1e-3)
+
+
+def test_a_question_far_from_all_that_was_taught_passes_unchanged() -> None:
+    chance = np.random.default_rng(0)
+    x = unit(np.eye(8)[[0, 0, 1, 1, 2, 2] * 4] + 0.1 * chance.normal(size=(24, 8)))
+    made: Any = lens.dense([str(n) for n in range(24)], x, np.roll(x, 1, axis=1), np.zeros((0, 8), np.float32), (0.1,))[
+        0
+    ]
+    far, near = DenseQuestion(unit(np.eye(8)[7])), DenseQuestion(unit(np.eye(8)[0]))
+    assert made.turned(far) is far
+    turned = made.turned(near)
+    assert turned.asked is near and np.linalg.norm(turned.vector) == pytest.approx(1, abs=1e-5)
+    assert turned.vector @ np.eye(8)[1] > near.vector @ np.eye(8)[1]
+
+
+def test_anchors_are_the_same_for_the_same_numbers() -> None:
+    numbers = np.arange(5_000)
+    assert (sampled(numbers, 100) == sampled(np.random.default_rng(1).permutation(numbers), 100)).all()
+    assert len(set(sampled(numbers, 100).tolist())) == 100
+    assert abs(sampled(numbers, 500).mean() - 2_500) < 300
+
+
+def taught(memory: evokey.Memory, data: Dataset, count: int, actor: str = "a") -> list[str]:
+    memory.add(data.documents)
+    queries = sorted(data.judged)[:count]
+    for query in queries:
+        memory.feedback(query, relevant=data.judged[query], actor=actor)
+    return queries
+
+
+def found(memory: evokey.Memory, queries: list[str], **options: Any) -> list[Any]:
+    return [[(hit.id, hit.score) for hit in memory.search(query, **options)] for query in queries]
+
+
+@pytest.mark.parametrize(("encoder", "strength"), [("wordllama", 3.0), ("bm25", 1.0)])
+def test_a_lens_travels_through_time_is_explained_and_forgotten(
+    opened: Opener, dataset: Any, encoder: str, strength: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data: Dataset = dataset("cranfield")
+    asked = sorted(data.judged)[100:130]
+    monkeypatch.setattr(Guarded, "propose", _always(Choice(0.0, 1.0, 0.0, 0.2, strength)))
+    memory, twin = opened("a", encoder=encoder, now=lambda: 0.0), opened("b", encoder=encoder, now=lambda: 0.0)
+    taught(memory, data, 40)
+    plain = found(memory, asked)
+    memory.evolve()
+    through = found(memory, asked)
+    assert through != plain and found(memory, asked, epoch=0) == plain
+    without = Choice(0.0, 1.0, 0.0, 0.2)
+    memory._index._composed.clear()
+    assert found(memory, asked) == through
+    hit = memory.search(asked[0])[0]
+    view = memory.explain(hit.id, asked[0]).views[0]
+    assert view.after == pytest.approx(hit.score, rel=1e-5)
+    turned = [memory.explain(memory.search(query)[0].id, query).views[0] for query in asked]
+    assert any(one.turned > 0 and one.turned_by for one in turned)
+    memory.rollback(0)
+    assert found(memory, asked) == plain
+    memory.evolve()
+    memory.feedback("what says nobody else", relevant=[data.documents[5].id], actor="wrong")
+    memory.evolve()
+    memory.forget(actor="wrong")
+    assert found(memory, asked) == through
+    taught(twin, data, 40)
+    twin.evolve()
+    assert found(twin, asked) == through
+    memory.close()
+    assert found(opened("a"), asked) == through
+    assert without.lens is None
+
+
+def _always(choice: Choice) -> Any:
+    proposed = Guarded.propose
+
+    def propose(self: Guarded, retrievers: Any, fusion: Any, lessons: Any, pools: Any, pins: Any) -> Any:
+        from dataclasses import replace
+
+        few = lessons.only(lessons.queries[:1])
+        made = proposed(self, retrievers, fusion, few, pools, pins)
+        weights = dict(zip(fusion.names, fusion.untaught, strict=True))
+        return replace(made, choice={one.name: choice for one in retrievers}, weights=weights, changes=True)
+
+    return propose
+
+
+def test_a_lens_lifts_questions_about_documents_that_nobody_taught(opened: Opener, dataset: Any) -> None:
+    data: Dataset = dataset("pubmedqa_l")
+    queries = sorted(data.judged)
+    results = {}
+    for name, lensed in (("with", True), ("without", False)):
+        memory = opened(name, encoder="wordllama", policy={"name": "guarded", "lens": lensed})
+        memory.add(data.documents)
+        for query in queries[:300]:
+            memory.feedback(query, relevant=data.judged[query])
+        memory.evolve()
+        right = [data.judged[query] for query in queries[300:500]]
+        hits = [memory.search(query, k=1) for query in queries[300:500]]
+        results[name] = sum(hit[0].id in one for hit, one in zip(hits, right, strict=True))
+    assert results["with"] > results["without"]
