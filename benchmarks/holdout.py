@@ -26,15 +26,15 @@ import numpy as np
 import evokey
 from evokey.evolution.judge import ndcg
 
-MINILM = "all-MiniLM-L6-v2"
 ENCODERS = {
-    "bm25": ["bm25"],
-    "wordllama": ["wordllama"],
-    "hybrid": ["bm25", "wordllama"],
-    MINILM: [MINILM],
-    "bm25+MiniLM": ["bm25", MINILM],
+    "bm25": "bm25",
+    "wordllama": "wordllama",
+    "hybrid": "bm25+wordllama",
+    "all-MiniLM-L6-v2": "all-MiniLM-L6-v2",
+    "bm25+MiniLM": "bm25+all-MiniLM-L6-v2",
 }
 USUAL = ["bm25", "wordllama", "hybrid"]
+QUICK = {"bm25", "wordllama"}
 MOST_QUERIES = 3_000
 MOST_TAUGHT_ASKED = 600
 
@@ -66,11 +66,11 @@ class Collection:
         return dict(found)
 
 
-def encoder_of(name: str, cache: Path | None) -> list[str | dict]:
+def encoder_of(names: str, cache: Path | None) -> list[str | dict[str, str]]:
     """What evokey.open is told. With a cache, a model encodes no text twice, however many runs there are."""
     return [
-        {"name": "cached", "encoder": {"name": one, "threads": 1}, "at": str(cache)} if one == MINILM and cache else one
-        for one in ENCODERS[name]
+        one if one in QUICK or cache is None else {"name": "cached", "encoder": one, "at": str(cache)}
+        for one in names.split("+")
     ]
 
 
@@ -118,7 +118,7 @@ def paired_p(before: np.ndarray, after: np.ndarray, rounds: int = 10_000) -> flo
 
 def run(data: Collection, encoder: str, options: argparse.Namespace, policy: str, split: str) -> dict:
     befores, afters, owns, owned, seconds, epochs = [], [], [], [], [], []
-    made = encoder_of(encoder, options.cache)
+    made = encoder_of(ENCODERS[encoder], options.cache)
     with tempfile.TemporaryDirectory() as folder:
         with evokey.open(f"{folder}/untaught", encoder=made, policy=policy) as memory:
             memory.add(data.documents)
@@ -163,9 +163,14 @@ def kept(path: Path, result: dict) -> None:
     """Put a result into a file, in the place of an earlier one of the same run."""
     found = json.loads(path.read_text("utf-8")) if path.exists() else []
     by = {tuple(({"split": "half"} | one)[name] for name in NAMED_BY): one for one in [*found, result]}
+    written(path, json.dumps(list(by.values()), indent=1) + "\n")
+
+
+def written(path: Path, text: str) -> None:
+    """Write a file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     making = path.with_suffix(".tmp")
-    making.write_text(json.dumps(list(by.values()), indent=1) + "\n", "utf-8")
+    making.write_text(text, "utf-8")
     making.replace(path)
 
 

@@ -11,7 +11,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -40,9 +40,11 @@ def demo() -> str:
     return f"{shown}\n\n{said}"
 
 
-def holdout(name: str = "holdout.json") -> str:
+def holdout(name: str = "holdout.json", split: str = "half") -> str:
     rows = []
     for one in loaded(name):
+        if one.get("split", "half") != split:
+            continue
         (before, after), (own_before, own_after) = one["held_out"], one["taught"]
         low = min(one["p"])
         rows.append(
@@ -86,6 +88,37 @@ def speed() -> str:
     return table([f"{found['documents']:,} documents", "median ms", "p95 ms", "evokey takes × as long"], rows)
 
 
+MEASURES = ("nDCG@1", "nDCG@5", "nDCG@10", "Recall@5", "Recall@10", "MRR")
+
+
+def grid_table(cells: Sequence[dict]) -> str:
+    """Every set × retriever × keys; each set's best of a measure in bold."""
+    best = {
+        (one["dataset"], name): max(other["measures"][name] for other in cells if other["dataset"] == one["dataset"])
+        for one in cells
+        for name in MEASURES
+    }
+    rows = []
+    for one in cells:
+        shown = {name: f"{value:.3f}" for name, value in one["measures"].items()}
+        bold = {name for name in MEASURES if one["measures"][name] == best[one["dataset"], name]}
+        figures = [f"**{shown[name]}**" if name in bold else shown[name] for name in MEASURES]
+        rows.append([one["dataset"], one["encoder"], one["keys"], *figures])
+    return table(["set", "retriever", "keys", *MEASURES], rows)
+
+
+def grid() -> str:
+    return grid_table(loaded("grid.json"))
+
+
+def minilm(split: str = "half") -> str:
+    return holdout("holdout-minilm.json", split)
+
+
+def official() -> str:
+    return minilm("official")
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "demo": demo,
     "holdout": holdout,
@@ -93,6 +126,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "cost": cost,
     "paper": paper,
     "speed": speed,
+    "grid": grid,
+    "minilm": minilm,
+    "official": official,
 }
 
 
