@@ -117,7 +117,7 @@ def paired_p(before: np.ndarray, after: np.ndarray, rounds: int = 10_000) -> flo
 
 
 def run(data: Collection, encoder: str, options: argparse.Namespace, policy: str, split: str) -> dict:
-    befores, afters, owns, owned, seconds, epochs = [], [], [], [], [], []
+    befores, afters, owns, owned, seconds, busy, epochs = [], [], [], [], [], [], []
     made = encoder_of(ENCODERS[encoder], options.cache)
     with tempfile.TemporaryDirectory() as folder:
         with evokey.open(f"{folder}/untaught", encoder=made, policy=policy) as memory:
@@ -127,9 +127,9 @@ def run(data: Collection, encoder: str, options: argparse.Namespace, policy: str
             with evokey.open(f"{folder}/{seed}") as memory:
                 before, own_before = quality(memory, data, asked), quality(memory, data, taught[:MOST_TAUGHT_ASKED])
                 teach(memory, data, taught, options.wrong, f"seed {seed}", seed)
-                began = time.perf_counter()
+                began, worked = time.perf_counter(), time.process_time()
                 report = memory.evolve()
-                seconds.append(time.perf_counter() - began)
+                seconds.append(time.perf_counter() - began), busy.append(time.process_time() - worked)
                 after, own_after = quality(memory, data, asked), quality(memory, data, taught[:MOST_TAUGHT_ASKED])
             befores.append(before), afters.append(after), owns.append(own_before.mean()), owned.append(own_after.mean())
             epochs.append(report.to_dict() | {"p": paired_p(before, after)})
@@ -152,6 +152,7 @@ def run(data: Collection, encoder: str, options: argparse.Namespace, policy: str
         "p": [one["p"] for one in epochs],
         "by_seed": [[float(b.mean()), float(a.mean())] for b, a in zip(befores, afters, strict=True)],
         "evolve_seconds": float(np.mean(seconds)),
+        "evolve_cpu_seconds": float(np.mean(busy)),
         "epochs": epochs,
     }
 
