@@ -40,10 +40,11 @@ package: $(VENV)/dev  ## Build the wheel and run the README's example from it in
 	@$(BIN)/python tests/run_wheel.py dist/*.whl
 
 bench: $(VENV)/dev  ## Make benchmarks/results again (an hour; needs the data sets beside the project)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[speed]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[speed,local]'
 	@$(BIN)/python benchmarks/run.py
 
 clean:  ## Remove what was made
-	rm -rf $(VENV) dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: help demo test faults lint package bench clean

@@ -18,6 +18,9 @@ HALF = (
 WRONG = "scifact nfcorpus cranfield climate_fever_evidence pubmedqa_l locomo10".split()
 
 PAPER = "scifact cranfield locomo10".split()
+MINILM = "nfcorpus scifact cranfield locomo10 climate_fever_evidence".split()
+OFFICIAL = "nfcorpus scifact".split()
+GRID = "nfcorpus scifact cranfield".split()
 
 
 def script(name: str, *arguments: object) -> None:
@@ -35,6 +38,22 @@ def main() -> None:
     script("holdout.py", *(data / name for name in WRONG), "--wrong", 0.3, "--out", RESULTS / "holdout-wrong.json")
     paper = ["--encoder", "bm25", "wordllama", "--policy", "guarded", "paper", "--out", RESULTS / "paper.json"]
     script("holdout.py", *(data / name for name in PAPER), *paper)
+    cache = ["--cache", "bench-output/cache"]
+    minilm = ["--encoder", "all-MiniLM-L6-v2", "bm25+MiniLM", *cache, "--out", RESULTS / "holdout-minilm.json"]
+    script("holdout.py", *(data / name for name in MINILM), *minilm)
+    official = [
+        "--split",
+        "official",
+        "--encoder",
+        "all-MiniLM-L6-v2",
+        *cache,
+        "--out",
+        RESULTS / "holdout-minilm.json",
+    ]
+    script("holdout.py", *(data / name for name in OFFICIAL), *official)
+    retrievers = ["--encoder", "bm25", "wordllama", "all-MiniLM-L6-v2", *cache, "--out", "bench-output/grid", "--force"]
+    script("grid.py", *(data / name for name in GRID), *retrievers)
+    shutil.copy("bench-output/grid/grid.json", RESULTS / "grid.json")
     script("speed.py", "--out", RESULTS / "speed.json")
     script("tables.py")
 

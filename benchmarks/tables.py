@@ -11,8 +11,10 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from pathlib import Path
+from statistics import fmean
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -40,14 +42,16 @@ def demo() -> str:
     return f"{shown}\n\n{said}"
 
 
-def holdout(name: str = "holdout.json") -> str:
+def holdout(name: str = "holdout.json", split: str = "half", evolve: str = "evolve_seconds") -> str:
     rows = []
     for one in loaded(name):
+        if one.get("split", "half") != split:
+            continue
         (before, after), (own_before, own_after) = one["held_out"], one["taught"]
         low = min(one["p"])
         rows.append(
             [one["dataset"], one["encoder"], f"{before:.3f}", f"**{after:.3f}**", f"{after / before - 1:+.1%}",
-             f"{own_before:.2f} → {own_after:.2f}", f"{low:.3f}", f"{one['evolve_seconds']:.1f} s"]
+             f"{own_before:.2f} → {own_after:.2f}", f"{low:.3f}", f"{one[evolve]:.1f} s"]
         )  # fmt: skip
     head = ["set", "retriever", "untaught", "taught", "change", "taught queries", "smallest p", "evolve"]
     return table(head, rows)
@@ -127,6 +131,54 @@ def expansion_taught() -> str:
     return table(head, rows)
 
 
+MEASURES = ("nDCG@1", "nDCG@5", "nDCG@10", "Recall@5", "Recall@10", "MRR")
+
+
+def grid_table(cells: Sequence[dict]) -> str:
+    """Every set × retriever × keys; each set's best of a measure in bold."""
+    best = {
+        (one["dataset"], name): max(other["measures"][name] for other in cells if other["dataset"] == one["dataset"])
+        for one in cells
+        for name in MEASURES
+    }
+    rows = []
+    for one in cells:
+        shown = {name: f"{value:.3f}" for name, value in one["measures"].items()}
+        bold = {name for name in MEASURES if one["measures"][name] == best[one["dataset"], name]}
+        figures = [f"**{shown[name]}**" if name in bold else shown[name] for name in MEASURES]
+        rows.append([one["dataset"], one["encoder"], one["keys"], *figures])
+    return table(["set", "retriever", "keys", *MEASURES], rows)
+
+
+def grid() -> str:
+    return grid_table(loaded("grid.json"))
+
+
+def minilm() -> str:
+    """MiniLM, BM25 and both together on the same sets; the last rows are means over the sets."""
+    found = [*loaded("holdout-minilm.json"), *loaded("holdout.json")]
+    half = {(one["dataset"], one["encoder"]): one for one in found if one.get("split", "half") == "half"}
+    sets = [dataset for dataset, encoder in half if encoder == "bm25+MiniLM"]
+    encoders = ("bm25", "all-MiniLM-L6-v2", "bm25+MiniLM")
+    rows = []
+    for dataset, encoder in product(sets, encoders):
+        one = half[dataset, encoder]
+        (own_before, own_after), low = one["taught"], min(one["p"])
+        rows.append([dataset, *_change(encoder, [one]), f"{own_before:.2f} → {own_after:.2f}", f"{low:.3f}"])
+    for encoder in encoders:
+        rows.append(["mean of the sets", *_change(encoder, [half[dataset, encoder] for dataset in sets]), "", ""])
+    return table(["set", "retriever", "untaught", "taught", "change", "taught queries", "smallest p"], rows)
+
+
+def _change(encoder: str, runs: Sequence[dict]) -> list[str]:
+    before, after = (fmean(one["held_out"][when] for one in runs) for when in (0, 1))
+    return [encoder, f"{before:.3f}", f"**{after:.3f}**", f"{after / before - 1:+.1%}"]
+
+
+def official() -> str:
+    return holdout("holdout-minilm.json", "official", "evolve_cpu_seconds")
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "demo": demo,
     "holdout": holdout,
@@ -136,6 +188,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": speed,
     "expansion_asked": expansion_asked,
     "expansion_taught": expansion_taught,
+    "grid": grid,
+    "minilm": minilm,
+    "official": official,
 }
 
 

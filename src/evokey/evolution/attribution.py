@@ -27,6 +27,7 @@ from evokey.stores.flat import DenseBlock
 from evokey.types import Choice, Numbers, Scores
 
 RESEMBLANCE = 0.5
+Moments = tuple[Scores, Scores]
 ASKED = 256
 """Texts asked at a time."""
 
@@ -87,15 +88,17 @@ class Attribution:
             return sparse.csr_array(shape)
         return sparse.csr_array(sparse.diags_array(1 / (mass + np.median(mass[mass > 0]))) @ matrix)
 
-    def norms(self, weights: sparse.csr_array, step: float) -> Scores:
+    def norms(self, weights: sparse.csr_array, step: float, moments: Moments | None = None) -> Scores:
         """ν: the length of k⁰ + λV before it is brought back to 1. Sparse keys are not normalised."""
         if not len(self.documents) or not isinstance(self.base, DenseBlock) or not step:
             return np.ones(len(self.base))
-        along, square = self._moments(weights)
+        along, square = moments or self.moments(weights) or (np.zeros(0), np.zeros(0))
         return np.sqrt(np.maximum(1 + 2 * step * along + step**2 * square, 1e-12))
 
-    def _moments(self, weights: sparse.csr_array) -> tuple[Scores, Scores]:
-        assert isinstance(self.base, DenseBlock) and isinstance(self.block, DenseBlock)
+    def moments(self, weights: sparse.csr_array) -> Moments | None:
+        """k⁰·V and V·V of each row: with them the norm is known for every step."""
+        if not isinstance(self.base, DenseBlock) or not isinstance(self.block, DenseBlock):
+            return None
         moved = weights @ self.block.vectors.astype(np.float64)
         return np.vecdot(self.base.vectors.astype(np.float64), moved), np.vecdot(moved, moved)
 

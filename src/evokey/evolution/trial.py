@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from evokey.evolution.attribution import Attribution
+from evokey.evolution.attribution import Attribution, Moments
 from evokey.evolution.evidence import Taught
 from evokey.evolution.judge import DEPTH, Judge, ideal
 from evokey.lens import Lens
@@ -79,6 +79,7 @@ class Trial:
         self._lenses: Mapping[float, Lens] = lenses or {}
         self._learned = self._attribution.learned()
         self._weights: dict[tuple[float, float], sparse.csr_array] = {}
+        self._moments: dict[tuple[float, float], Moments | None] = {}
         self._kept: dict[float | None, Sheet] = {}
         self._seen: dict[str, dict[float, Ranking]] = {}
         self._questions: dict[str, Any] = {}
@@ -193,8 +194,11 @@ class Trial:
         return self._weights[key]
 
     def _moved(self, sheet: Sheet, choice: Choice) -> Table:
-        weights = self._weights_of(choice)
-        return sheet.moved(weights, choice.step, self._attribution.norms(weights, choice.step))
+        weights, key = self._weights_of(choice), (choice.spread, choice.units)
+        if choice.step and key not in self._moments:
+            self._moments[key] = self._attribution.moments(weights)
+        norms = self._attribution.norms(weights, choice.step, self._moments.get(key))
+        return sheet.moved(weights, choice.step, norms)
 
     def _scores(self, sheet: Sheet, choice: Choice) -> Table:
         if not sheet.base.shape[1]:
