@@ -24,7 +24,7 @@ from evokey.stores.sparse import SparseQuestion
 from evokey.types import Scores, Vectors
 
 Matrix = NDArray[np.float64]
-CLOSED, OPEN = 0.05, 0.5
+CLOSED, OPEN = 0.4, 0.8
 """The gate is shut at this quantile of how near taught queries are to their nearest, and open at that one."""
 REMEMBERED = 4096
 """Taught queries that the gate looks at."""

@@ -18,7 +18,7 @@ from evokey.stores.flat import DenseBlock, FlatStore
 from evokey.stores.sparse import SparseBlock, SparseStore
 from evokey.types import Numbers, Vectors
 
-RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)
+RIDGES = (1.0, 3.0, 10.0, 30.0)
 STRENGTHS = (0.25, 0.5, 1.0, 2.0)
 ANCHORS = 512
 """Documents whose keys should stay where they are, as questions."""
