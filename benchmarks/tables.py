@@ -179,6 +179,40 @@ def official() -> str:
     return holdout("holdout-minilm.json", "official", "evolve_cpu_seconds")
 
 
+def stream() -> str:
+    found = loaded("stream.json")
+    rows = []
+    for one in [found["stream"], *found["other_streams"]]:
+        grown = one["exponent"]
+        rows.append([f"{one['alpha']:g}", f"{one['queries']:,}", f"{one['intents_seen']:,}", f"{one['wordings_seen']:,}",
+                     f"**{one['calls']:,}**", f"{one['hit_rate']:.1%}", f"{one['false_hit_rate']:.2%}",
+                     f"{grown['calls']:.2f}", f"{grown['paper']:.2f}"])  # fmt: skip
+    head = ["Zipf α", "queries", "intents seen", "wordings seen", "calls", "known", "false hits", "slope", "1/α"]
+    return table(head, rows)
+
+
+def lens() -> str:
+    rows = []
+    for one in (row for row in loaded("lens.json") if "dataset" in row):
+        rows.append([one["dataset"], one["encoder"], f"{one['untaught']:.3f}", f"{one['rows']:.3f}", f"**{one['lens']:.3f}**",
+                     f"{one['rows'] / one['untaught'] - 1:+.1%}", f"{one['lens'] / one['untaught'] - 1:+.1%}",
+                     f"{one['p_rows']:.3f}", f"{one['taught']:.2f}"])  # fmt: skip
+    head = ["set", "retriever", "untaught", "without a lens", "with a lens", "change without", "change with",
+            "p (with against without)", "taught queries"]  # fmt: skip
+    return table(head, rows)
+
+
+def lens_bystanders() -> str:
+    rows = []
+    for one in (row for row in loaded("lens.json") if "bystander" in row):
+        (a, b), (c, d) = one["held_out"], one["bystanders"]
+        used = ", ".join(f"{value:g}" for value in one["lens"].values() if value is not None) or "none"
+        rows.append([one["taught"], one["encoder"], used, f"{a:.3f} → {b:.3f}", one["bystander"], f"{c:.3f} → {d:.3f}",
+                     f"{d / c - 1:+.1%}", f"{one['p']:.3f}"])  # fmt: skip
+    head = ["taught set", "retriever", "lens", "its held-out queries", "untaught set beside it", "its queries", "change", "p"]
+    return table(head, rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "demo": demo,
     "holdout": holdout,
@@ -188,6 +222,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": speed,
     "expansion_asked": expansion_asked,
     "expansion_taught": expansion_taught,
+    "stream": stream,
+    "lens": lens,
+    "lens_bystanders": lens_bystanders,
     "grid": grid,
     "minilm": minilm,
     "official": official,
