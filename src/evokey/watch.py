@@ -24,6 +24,8 @@ from typing import IO, Any
 
 from evokey.evolution.judge import ndcg
 from evokey.evolution.saturation import Saturation
+from evokey.index import Overlays
+from evokey.ledger.documents import Position
 from evokey.loop import Thought
 from evokey.types import EpochReport, LearnReport
 
@@ -46,6 +48,9 @@ class Proposed:
     up_to: int
     lessons: int
     epoch: int
+    position: Position
+    overlays: Overlays
+    """Composed where they were proposed, for these documents."""
 
 
 @dataclass(slots=True)
