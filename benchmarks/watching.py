@@ -3,11 +3,11 @@
     python benchmarks/watching.py [--data ../shared/data] [--documents 100000] [--blocks 6] [--out FILE]
 
 Two memories with the default retrievers: SciFact, and the large corpus of speed.py. Searches come one after the other,
-without pause, in blocks: at rest, watched, at rest, … The same queries are asked in both. In a watched block the
-learner always has queries waiting (judged queries with words left out; for the large corpus, words of a document): its
-process expands (prf), searches and verifies all the time, lessons are remembered, and keys evolve on the way. A block
-lasts until the learner has evolved. A first block, not counted, brings the memory to its first epoch, so that both
-phases search taught keys.
+without pause, in blocks: at rest, watched, at rest, … The same queries are asked in both. At rest the learner's process
+is halted and hears of nothing. In a watched block it always has queries waiting (judged queries with words left out;
+for the large corpus, words of a document): it expands (prf), searches and verifies, lessons are remembered, and keys
+evolve on the way. Before the first block the memory is brought to its first epoch, so that both phases search taught
+keys.
 """
 
 # ruff: noqa: E402 - the number of threads must be set before numpy is imported
@@ -17,12 +17,14 @@ import argparse
 import json
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
-from itertools import cycle
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +35,15 @@ import numpy as np
 
 import evokey
 from evokey.types import Attempt, Ruling
+from evokey.watch import WAITING, Learner
 
 HERE = Path(__file__).parent
 JUDGEMENTS = "EVOKEY_BENCHMARK_JUDGEMENTS"
 """Environment variable: a file of {query: ids of the right documents}, for the learner's process."""
 ASKED = 300
 """Queries that are timed, over and over."""
-LONGEST = 90.0
-"""Seconds of a block."""
+TAUGHT = 64
+"""Queries learned before the first block."""
 Judged = Mapping[str, list[str]]
 
 
@@ -99,16 +102,10 @@ def large(data: Path, count: int) -> tuple[list[evokey.Document], list[str], dic
 # ---- timing
 
 
-def block(memory: evokey.Memory, asked: Any, seconds: float, learner: Any = None, fodder: Any = None) -> list[float]:
-    """Seconds of each search: for some time, or until the learner has evolved once more (and that long at least)."""
-    times, began = list[float](), time.perf_counter()
-    epochs = learner.progress.epochs if learner else 0
-    while (past := time.perf_counter() - began) < seconds or (
-        learner is not None and learner.progress.epochs == epochs and past < LONGEST
-    ):
-        if learner is not None and len(learner._waiting) < 100:
-            for text in (next(fodder) for _ in range(100)):
-                learner.offer(text)
+def block(memory: evokey.Memory, asked: Iterator[str], seconds: float) -> list[float]:
+    """Seconds of each search."""
+    times, end = list[float](), time.perf_counter() + seconds
+    while time.perf_counter() < end:
         query = next(asked)
         start = time.perf_counter()
         memory.search(query)
@@ -116,16 +113,31 @@ def block(memory: evokey.Memory, asked: Any, seconds: float, learner: Any = None
     return times
 
 
+def watched(
+    memory: evokey.Memory, learner: Learner, asked: Iterator[str], fodder: Iterator[str], seconds: float
+) -> Any:
+    """A block while the learner works."""
+    process = learner._thinker._process
+    assert process is not None
+    memory._learner = learner
+    process.send_signal(signal.SIGCONT)
+    for text in islice(fodder, WAITING - len(learner._waiting)):
+        learner.offer(text)
+    try:
+        return block(memory, asked, seconds)
+    finally:
+        process.send_signal(signal.SIGSTOP)
+        memory._learner = None
+
+
 def quantiles(times: list[float]) -> dict[str, float]:
     return {name: 1000 * float(np.quantile(times, at)) for name, at in (("p50_ms", 0.5), ("p99_ms", 0.99))}
 
 
-def run(
-    name: str, made: tuple[list[evokey.Document], list[str], Judged], blocks: int, seconds: float
-) -> dict[str, Any]:
+def run(name: str, made: tuple[list[evokey.Document], list[str], Judged], blocks: int, seconds: float) -> Any:
+    """What is known after each block."""
     documents, queries, wordings = made
     phases: dict[str, list[list[float]]] = {"rest": [], "watched": []}
-    work = {"thought": 0, "learned": 0, "epochs": 0}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "judgements.json"
         file.write_text(json.dumps(wordings), "utf-8")
@@ -136,60 +148,63 @@ def run(
                 memory.add(documents[start : start + 5_000])
             memory.save()
             asked, fodder = cycle(queries), iter(wordings)
-            for number in range(blocks + 1):
-                rest = block(memory, asked, seconds)
-                learner = memory.watch()
-                learner.offer(next(fodder))
-                while not learner.progress.thought:
-                    time.sleep(0.05)
-                before, began = learner.progress.thought, time.perf_counter()
-                watched = block(memory, asked, seconds, learner, fodder)
-                thought, took = learner.progress.thought - before, time.perf_counter() - began
-                learner.stop()
-                shown = {phase: quantiles(times) for phase, times in (("rest", rest), ("watched", watched))}
-                print(f"{name} block {number}: {shown}, {thought} thoughts, {learner.progress.learned} lessons, "
-                      f"{learner.progress.epochs} epochs in {took:.0f} s", flush=True)  # fmt: skip
-                if number:
-                    phases["rest"].append(rest), phases["watched"].append(watched)
-                    work["thought"] += thought
-                    work["learned"] += learner.progress.learned
-                    work["epochs"] += learner.progress.epochs
-    told = {
+            for query in islice(fodder, TAUGHT):
+                memory.learn(query)
+            memory.evolve()
+            learner = memory.watch()
+            learner.offer(next(fodder))
+            while not learner.progress.thought:
+                time.sleep(0.05)
+            before = replace(learner.progress)
+            for number in range(blocks):
+                phases["watched"].append(watched(memory, learner, asked, fodder, 2 * seconds))
+                phases["rest"].append(block(memory, asked, seconds))
+                last = {phase: quantiles(times[-1]) for phase, times in phases.items()}
+                print(f"{name} block {number}: {last}, {learner.progress}", flush=True)
+                work = {
+                    what: getattr(learner.progress, what) - getattr(before, what)
+                    for what in ("thought", "learned", "epochs")
+                }
+                yield {"name": name, "documents": len(documents), **told(phases), **work}
+            learner.stop()
+
+
+def told(phases: Mapping[str, list[list[float]]]) -> dict[str, Any]:
+    found = {
         phase: quantiles([one for times in some for one in times]) | {"searches": sum(map(len, some))}
         for phase, some in phases.items()
     }
-    ratios = {
-        at: told["watched"][f"{at}_ms"] / told["rest"][f"{at}_ms"]
-        for at in ("p50", "p99")
-    }  # fmt: skip
-    by_block = [
-        {at: quantiles(watched)[f"{at}_ms"] / quantiles(rest)[f"{at}_ms"] for at in ("p50", "p99")}
-        for rest, watched in zip(phases["rest"], phases["watched"], strict=True)
-    ]
-    return {"name": name, "documents": len(documents), **told, "ratio": ratios, "ratio_by_block": by_block, **work}
+    ratios = [ratio(*pair) for pair in zip(phases["rest"], phases["watched"], strict=True)]
+    rest, busy = ([one for times in phases[phase] for one in times] for phase in ("rest", "watched"))
+    return {**found, "ratio": ratio(rest, busy), "ratio_by_block": ratios}
+
+
+def ratio(rest: list[float], busy: list[float]) -> dict[str, float]:
+    return {at: quantiles(busy)[f"{at}_ms"] / quantiles(rest)[f"{at}_ms"] for at in ("p50", "p99")}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=HERE.parents[1] / "shared" / "data")
     parser.add_argument("--documents", type=int, default=100_000, help="of the large corpus; 0 leaves it out")
-    parser.add_argument("--blocks", type=int, default=6)
-    parser.add_argument("--seconds", type=float, default=5.0, help="a block lasts so long at least")
+    parser.add_argument("--blocks", type=int, default=8)
+    parser.add_argument(
+        "--seconds", type=float, default=5.0, help="of a block at rest; a watched one lasts twice as long"
+    )
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    results = []
+    results: dict[str, Any] = {}
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
-    for name, make in {
-        "scifact": lambda: scifact(options.data),
-        "large": lambda: large(options.data, options.documents),
-    }.items():
+    makers = {"scifact": lambda: scifact(options.data), "large": lambda: large(options.data, options.documents)}
+    for name, make in makers.items():
         if name == "large" and not options.documents:
             continue
-        results.append(run(name, make(), options.blocks, options.seconds))
-        print({key: value for key, value in results[-1].items() if key != "ratio_by_block"}, flush=True)
-        if options.out:
-            told = {"cores": os.cpu_count(), "python": sys.version.split()[0], "runs": results}
-            options.out.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
+        for results[name] in run(name, make(), options.blocks, options.seconds):
+            if options.out:
+                found = {"cores": os.cpu_count(), "python": sys.version.split()[0], "runs": list(results.values())}
+                found["load"] = os.getloadavg()[0]
+                options.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        print({key: value for key, value in results[name].items() if key != "ratio_by_block"}, flush=True)
 
 
 if __name__ == "__main__":
