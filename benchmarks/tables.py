@@ -18,7 +18,7 @@ from statistics import fmean
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "loop.md"]
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -209,8 +209,82 @@ def lens_bystanders() -> str:
         used = ", ".join(f"{value:g}" for value in one["lens"].values() if value is not None) or "none"
         rows.append([one["taught"], one["encoder"], used, f"{a:.3f} → {b:.3f}", one["bystander"], f"{c:.3f} → {d:.3f}",
                      f"{d / c - 1:+.1%}", f"{one['p']:.3f}"])  # fmt: skip
-    head = ["taught set", "retriever", "lens", "its held-out queries", "untaught set beside it", "its queries", "change", "p"]
+    head = [
+        "taught set",
+        "retriever",
+        "lens",
+        "its held-out queries",
+        "untaught set beside it",
+        "its queries",
+        "change",
+        "p",
+    ]
     return table(head, rows)
+
+
+def regimes() -> str:
+    rows = []
+    for one in loaded("regimes.json"):
+        (before, after), (own_before, own_after) = one["held_out"], one["taught"]
+        rows.append(
+            [one["dataset"], one["encoder"], one["expander"], one["regime"],
+             f"{one['lessons']:.0f} of {one['queries']}", f"{one['wrong']:.0%}", f"{before:.3f}", f"**{after:.3f}**",
+             f"{after / before - 1:+.1%}", f"{min(seed['p'] for seed in one['seeds']):.3f}",
+             f"{one['significantly_below']} of {len(one['seeds'])}", f"{own_before:.2f} → {own_after:.2f}"]
+        )  # fmt: skip
+    head = ["set", "retriever", "expander", "who says what is right", "lessons", "wrong credits", "untaught", "taught",
+            "change", "smallest p", "seeds significantly below", "taught queries"]  # fmt: skip
+    return table(head, rows)
+
+
+def exploration() -> str:
+    rows = []
+    for one in loaded("exploration.json")["compared"]:
+        p = [f"{one[f'p_{name}']:.3f}" if f"p_{name}" in one else "" for name in ("own", "held_out")]
+        mistaken = f"{one['mistaken_own']:.3f} ({one['mistaken']:.0f})" if one["mistakes"] else ""
+        rows.append(
+            [one["dataset"], f"{one['mistakes']:.0%}", str(one["explore"]), f"{one['shown']:.3f}",
+             f"{one['own_untaught']:.3f} → **{one['own']:.3f}**", p[0],
+             f"{one['held_out_untaught']:.3f} → **{one['held_out']:.3f}**", p[1],
+             f"{one['credited']:.1%}", f"{one['right_by_exploration']:.0f}", mistaken]
+        )  # fmt: skip
+    head = ["set", "early mistakes", "explore", "shown, nDCG@5", "stream's queries", "p", "other queries", "p",
+            "right documents credited", "first brought by exploring", "queries once mistaken"]  # fmt: skip
+    return table(head, rows)
+
+
+def watching() -> str:
+    rows = []
+    for one in loaded("watching.json")["runs"]:
+        rest, watched, ratio = one["rest"], one["watched"], one["ratio"]
+        rows.append(
+            [f"{one['documents']:,}", f"{rest['p50_ms']:.2f}", f"{watched['p50_ms']:.2f}", f"**{ratio['p50']:.2f}**",
+             f"{rest['p99_ms']:.2f}", f"{watched['p99_ms']:.2f}", f"**{ratio['p99']:.2f}**",
+             f"{watched['searches']:,}", f"{one['thought']:,}", f"{one['learned']:,}", str(one["epochs"])]
+        )  # fmt: skip
+    head = ["documents", "p50 at rest, ms", "watched", "ratio", "p99 at rest, ms", "watched", "ratio", "searches",
+            "thoughts", "lessons", "epochs"]  # fmt: skip
+    return table(head, rows)
+
+
+def asking() -> str:
+    found, rows = loaded("asking.json"), []
+    names = {"untaught": "untaught memory", "taught": "taught memory", "judged": "the judged documents themselves"}
+    for state, name in names.items():
+        one = found[state]
+        rows.append(
+            [name, f"{one['recall']:.3f}", f"{one['some_right']:.0%}", f"{one['f1']:.3f}", f"{one['rouge_l']:.3f}"]
+        )
+    shown = table(["three passages from", "recall@3", "a right one among them", "token F1", "ROUGE-L"], rows)
+    changed, gained = found["other_passages"], found["gained"]
+    said = (
+        f"{found['questions']} questions, {found['lessons']} lessons, {found['model']}. Taught against untaught: p = "
+        f"{found['p_f1']:.2f} (F1), {found['p_rouge_l']:.2f} (ROUGE-L). {changed['questions']} questions were read from "
+        f"other passages after teaching, {gained['questions']} from more right ones"
+    )
+    if gained["questions"]:
+        said += f" (token F1 {gained['untaught']:.3f} → {gained['taught']:.3f})"
+    return f"{shown}\n\n{said}."
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -228,6 +302,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "grid": grid,
     "minilm": minilm,
     "official": official,
+    "regimes": regimes,
+    "exploration": exploration,
+    "watching": watching,
+    "asking": asking,
 }
 
 

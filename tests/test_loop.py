@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -255,6 +256,30 @@ def test_what_a_watching_memory_verified_is_learned_and_published(
     assert learner.progress.epochs == 1 and memory.stats().epoch == 1
     after = [next(hit.score for hit in memory.search(query) if hit.id == right) for query, right in QUESTIONS.items()]
     assert all(new >= old for old, new in zip(before, after, strict=True)) and after != before
+
+
+@pytest.mark.parametrize("encoder", ["bm25", "wordllama", None])
+def test_what_another_process_proposed_is_published_as_if_evolved_here(
+    encoder: str | None, opened: Opener, commands: list[evokey.Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Overlays come composed through the pipe: the same bits, and nothing is composed here."""
+    memories = [opened(name, encoder=encoder) for name in ("here", "there")]
+    for memory in memories:
+        memory.add(commands)
+        for query, id in QUESTIONS.items():
+            memory.feedback(query, relevant=[id], units=[f"{query} please"])
+    here, there = memories
+    here.evolve()
+    proposed = pickle.loads(pickle.dumps(there.propose()))
+    monkeypatch.setattr(there._index, "composed", None)
+    report = there._adopt(proposed)
+    assert report is not None and report.published
+    for query in [*QUESTIONS, "undo a change"]:
+        assert state_of(there, query) == state_of(here, query)
+
+
+def state_of(memory: evokey.Memory, query: str) -> list[tuple[str, float]]:
+    return [(hit.id, hit.score) for hit in memory.search(query)]
 
 
 def test_exploring_gives_the_last_places_to_others_and_keeps_the_first(

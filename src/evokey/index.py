@@ -7,7 +7,8 @@ says now. A search reads one epoch: the base keys, and beside them the overlay o
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from evokey.ledger.sqlite import Database
 from evokey.ledger.words import Words
 from evokey.overlay import UNTAUGHT, Overlay
 from evokey.retriever import GivenRetriever, Retriever, search
-from evokey.types import Choice, Epoch, Expansion, Numbers, Ranking, Vectors
+from evokey.types import Choice, Expansion, Numbers, Ranking, Vectors
 
 EPOCHS_KEPT = 4
 """Overlays of so many epochs stay composed."""
@@ -99,10 +100,35 @@ class Index:
             return found
         with self._mutex:
             if number not in self._composed:
-                while len(self._composed) >= EPOCHS_KEPT:
-                    self._composed.pop(next(iter(self._composed)))
-                self._composed[number] = self._compose(self._epochs.get(number))
+                epoch = self._epochs.get(number)
+                self._keep(number, self.composed(epoch.choice, epoch.weights, epoch.lessons_to))
             return self._composed[number]
+
+    def _keep(self, number: int, overlays: Overlays) -> None:
+        while len(self._composed) >= EPOCHS_KEPT:
+            self._composed.pop(next(iter(self._composed)))
+        self._composed[number] = overlays
+
+    def composed(self, choice: Mapping[str, Choice], weights: Mapping[str, float], lessons_to: int) -> Overlays:
+        """What an epoch of this choice would have learned."""
+        overlays = {one.name: UNTAUGHT for one in self.retrievers}
+        if not choice:
+            return Overlays(overlays, self._untaught_weights)
+        log = self.log(lessons_to)
+        for one in self.retrievers:
+            own = choice.get(one.name, NOTHING)  # an epoch older than an encoder taught it nothing
+            if not own.nothing:
+                overlays[one.name] = self._policy.overlay(one, log, own)
+        known = weights.keys() == overlays.keys()
+        return Overlays(overlays, weights if known else self._untaught_weights)
+
+    @contextmanager
+    def published(self) -> Iterator[Callable[[int, Overlays], None]]:
+        """While an epoch is published, searches go on with the one before, and none of them composes the new one: what
+        it has learned may be given, as another process composed it."""
+        with self._mutex:
+            yield self._keep
+            self.catch_up()
 
     @property
     def _untaught_weights(self) -> Mapping[str, float]:
@@ -111,18 +137,6 @@ class Index:
     def log(self, up_to: int) -> Log:
         """The lessons up to a number."""
         return Log(self._lessons, self._epochs, up_to)
-
-    def _compose(self, epoch: Epoch) -> Overlays:
-        overlays = {one.name: UNTAUGHT for one in self.retrievers}
-        if not epoch.choice:
-            return Overlays(overlays, self._untaught_weights)
-        log = self.log(epoch.lessons_to)
-        for one in self.retrievers:
-            choice = epoch.choice.get(one.name, NOTHING)  # an epoch older than an encoder taught it nothing
-            if not choice.nothing:
-                overlays[one.name] = self._policy.overlay(one, log, choice)
-        known = epoch.weights.keys() == overlays.keys()
-        return Overlays(overlays, epoch.weights if known else self._untaught_weights)
 
     # ---- following the ledger
 

@@ -399,8 +399,10 @@ class Memory:
         """What evolve would do now. Writes nothing: a learner proposes in one process, and another adopts."""
         self._check_open()
         self._index.catch_up()
-        up_to = self._lessons.last
-        return Proposed(self._proposed(up_to, keep=False), up_to, self._lessons.count_to(up_to), self._index.epoch)
+        index, up_to = self._index, self._lessons.last
+        report, lessons = self._proposed(up_to, keep=False), self._lessons.count_to(up_to)
+        overlays = index.composed(report.choice, report.weights, up_to)
+        return Proposed(report, up_to, lessons, index.epoch, index.position, overlays)
 
     def _adopt(self, proposed: Proposed) -> EpochReport | None:
         """Publish what another process proposed, unless lessons were forgotten or an epoch published since."""
@@ -408,7 +410,11 @@ class Memory:
             current = self._epochs.get(self._index.epoch)
             if (self._index.epoch, self._lessons.count_to(proposed.up_to)) != (proposed.epoch, proposed.lessons):
                 return None
-            return self._taken(proposed.report, proposed.up_to, current)
+            with self._index.published() as give:
+                report = self._taken(proposed.report, proposed.up_to, current)
+                if report.published and self._index.position == proposed.position:
+                    give(report.epoch, proposed.overlays)
+            return report
 
     def ask(self, query: str, k: int = 5) -> Answer:
         """An answer from the documents that the plain query finds, with its sources. Never expands."""

@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,6 +25,8 @@ from typing import IO, Any
 
 from evokey.evolution.judge import ndcg
 from evokey.evolution.saturation import Saturation
+from evokey.index import Overlays
+from evokey.ledger.documents import Position
 from evokey.loop import Thought
 from evokey.types import EpochReport, LearnReport
 
@@ -34,6 +37,8 @@ REMEMBERED = 10_000
 """Queries not asked again by this learner."""
 PENDING = 256
 """Lessons after which keys evolve even if every batch still brings much."""
+SHARE = 0.02
+"""Of this process's time, at the most: searches here wait while the learner's own thread computes."""
 QUIET = 2.0
 """Seconds without a query after which keys evolve with what there is."""
 
@@ -46,6 +51,9 @@ class Proposed:
     up_to: int
     lessons: int
     epoch: int
+    position: Position
+    overlays: Overlays
+    """Composed where they were proposed, for these documents."""
 
 
 @dataclass(slots=True)
@@ -118,6 +126,7 @@ class Learner:
         saturation, pending, gains = self._fresh, 0, list[float]()
         try:
             while (query := self._next(pending > 0)) is not None:
+                began = time.thread_time()
                 if query:
                     report = self._learned(query)
                     if report is not None and report.lesson is not None:
@@ -128,6 +137,7 @@ class Learner:
                 if pending and (saturation.saturated or pending >= PENDING or not query):
                     self._evolve()
                     saturation, pending, gains = self._fresh, 0, []
+                self._rest((time.thread_time() - began) / SHARE)
         except (EOFError, OSError, RuntimeError) as error:
             if not self._ending:
                 log.warning("the background learner ends: %s", str(error) or type(error).__name__)
@@ -149,6 +159,10 @@ class Learner:
                 if not self._change.wait(QUIET) and learned:
                     return ""
             return None
+
+    def _rest(self, seconds: float) -> None:
+        with self._change:
+            self._change.wait_for(lambda: self._ending, seconds)
 
     def _learned(self, query: str) -> LearnReport | None:
         try:

@@ -90,6 +90,10 @@ class Block(ABC, Generic[Question]):
         """Of all rows."""
         return np.asarray(self.total(self.likeness(question)), np.float64)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To another process go the rows alone, not what was worked out from them."""
+        return type(self).from_arrays, (self.arrays(),)
+
 
 B = TypeVar("B", bound=Block[Any])
 

@@ -1,0 +1,220 @@
+"""The feedback loop: only what is shown can be verified. What a place for another document costs, and what it recovers.
+
+    python benchmarks/exploration.py ../shared/data/locomo10 ../shared/data/nfcorpus --out FILE [--seeds 3]
+
+A stream of queries that come again, several rounds of them. Five documents are shown for each; a judge credits the
+right ones among them and says nothing of others, so a right document that is never shown is never learned. Keys evolve
+every so many queries. With explore = 1 or 2 the last places of the five go to documents that another retriever, or the
+untaught index, would have brought. Every stream also runs with early mistakes: in its first quarter three verdicts in
+ten credit a wrong one of the documents shown, and nobody ever takes that back.
+
+Measured after each evolve: nDCG@10 of plain search, for the stream's own queries and for queries that are never in it;
+on the way: nDCG@5 of what is shown (the price), and which right documents were credited. Rows already in the result
+file are not made again; the figure goes beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import tempfile
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from holdout import Collection, paired_p, quality
+from regimes import copied, halves
+
+import evokey
+
+SHOWN = 5
+EXPLORE = (0, 1, 2)
+MISTAKES = (0.0, 0.3)
+EARLY = 0.25
+"""The share of the stream in which mistakes are made."""
+COLOURS = {0: "0.45", 1: "#1f5fa8", 2: "#c78a2c"}
+NAMES = {"locomo10": "LoCoMo", "nfcorpus": "NFCorpus", "clinc150": "CLINC150", "scifact": "SciFact"}
+
+
+def ndcg5(ids: list[str], grades: dict[str, int]) -> float:
+    discounts = 1 / np.log2(np.arange(2, SHOWN + 2))
+    best = sorted(grades.values(), reverse=True)[:SHOWN]
+    return float(
+        np.dot([grades.get(id, 0) for id in ids], discounts[: len(ids)]) / np.dot(best, discounts[: len(best)])
+    )
+
+
+def run(
+    base: Path, data: Collection, explore: int, mistakes: float, seed: int, size: int, rounds: int, every: int
+) -> dict[str, Any]:
+    taught, tested = (half[:size] for half in halves(data, seed))
+    chance = random.Random(f"stream {seed}")
+    stream = [query for _ in range(rounds) for query in chance.sample(taught, len(taught))]
+    total = sum(len(data.judged[query]) for query in taught)
+    credited: set[tuple[str, str]] = set()
+    mistaken: set[str] = set()
+    shown, plain, windows, brought = list[float](), list[float](), list[dict[str, Any]](), 0
+    with copied(base) as memory:
+        memory._chance = np.random.default_rng(seed)
+        for place, query in enumerate([*stream, None]):
+            if place % every == 0:
+                if place:
+                    memory.evolve()
+                own, held = quality(memory, data, taught), quality(memory, data, tested)
+                told = {"after": place, "own": float(own.mean()), "held_out": float(held.mean())}
+                told |= {"credited": len(credited) / total}
+                if place:
+                    told |= {"shown": float(np.mean(shown[-every:])), "plain": float(np.mean(plain[-every:]))}
+                windows.append(told)
+            if query is None:
+                break
+            text, right = data.queries[query], data.judged[query]
+            best = [hit.id for hit in memory.search(text, SHOWN)]
+            ids = [hit.id for hit in memory.search(text, SHOWN, explore=explore)] if explore else best
+            shown.append(ndcg5(ids, right)), plain.append(ndcg5(best, right))
+            names = [id for id in ids if id in right]
+            wrong = [id for id in ids if id not in right]
+            dealt = random.Random(f"{seed} {place}")
+            if place < EARLY * len(stream) and dealt.random() < mistakes and wrong:
+                names = [dealt.choice(wrong)]
+                mistaken.add(query)
+            else:
+                brought += sum(id not in best and (query, id) not in credited for id in names)
+                credited |= {(query, id) for id in names}
+            if names:
+                memory.feedback(text, relevant=names)
+    last = dict(zip(taught, own.tolist(), strict=True))
+    return {
+        "windows": windows,
+        "right_by_exploration": brought,
+        "right_credited": len(credited),
+        "right": total,
+        "mistaken": len(mistaken),
+        "mistaken_own": float(np.mean([last[query] for query in sorted(mistaken)])) if mistaken else None,
+        "own_scores": np.round(own, 4).tolist(),
+        "held_out_scores": np.round(held, 4).tolist(),
+    }
+
+
+def compared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each setting over its seeds, beside the same stream without exploration."""
+    told = []
+    for dataset, mistakes, explore in dict.fromkeys((row["dataset"], row["mistakes"], row["explore"]) for row in rows):
+        some = [
+            row for row in rows if (row["dataset"], row["mistakes"], row["explore"]) == (dataset, mistakes, explore)
+        ]
+        plain = [row for row in rows if (row["dataset"], row["mistakes"], row["explore"]) == (dataset, mistakes, 0)]
+        end = [row["windows"][-1] for row in some]
+        one: dict[str, Any] = {"dataset": dataset, "mistakes": mistakes, "explore": explore, "seeds": len(some)}
+        one |= {name: float(np.mean([window[name] for window in end])) for name in ("own", "held_out", "credited")}
+        one |= {f"{name}_untaught": float(np.mean([row["windows"][0][name] for row in some]))
+                for name in ("own", "held_out")}  # fmt: skip
+        for name in ("shown", "plain"):
+            one[name] = float(np.mean([window[name] for row in some for window in row["windows"][1:]]))
+        one["shown_last"] = float(np.mean([window["shown"] for window in end]))
+        one["right_by_exploration"] = float(np.mean([row["right_by_exploration"] for row in some]))
+        if mistakes:
+            one["mistaken"] = float(np.mean([row["mistaken"] for row in some]))
+            one["mistaken_own"] = float(np.mean([row["mistaken_own"] for row in some]))
+        if explore and len(plain) == len(some):
+            for name in ("own", "held_out"):
+                before, after = (
+                    np.concatenate([row[f"{name}_scores"] for row in sorted(which, key=lambda row: row["seed"])])
+                    for which in (plain, some)
+                )
+                one[f"p_{name}"] = paired_p(before, after)
+        told.append(one)
+    return told
+
+
+def plot(rows: list[dict[str, Any]], path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+    from matplotlib.lines import Line2D
+
+    pyplot.rcParams |= {
+        "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 200,
+        "axes.titlesize": 9.5, "axes.titlelocation": "left",
+    }  # fmt: skip
+    sets = list(dict.fromkeys(row["dataset"] for row in rows))
+    panels = {
+        "own": "queries of the stream, nDCG@10",
+        "held_out": "other queries, nDCG@10",
+        "shown": "what is shown, nDCG@5",
+        "credited": "right documents credited",
+    }
+    figure, axes = pyplot.subplots(
+        len(sets), len(panels), figsize=(12, 2.5 * len(sets) + 0.6), layout="constrained", squeeze=False
+    )
+    for (line, dataset), (column, (name, title)) in product(enumerate(sets), enumerate(panels.items())):
+        panel = axes[line][column]
+        length = max(row["windows"][-1]["after"] for row in rows if row["dataset"] == dataset)
+        panel.axvspan(0, EARLY * length, color="0.93", lw=0)
+        for mistakes, explore in product(MISTAKES, EXPLORE):
+            some = [
+                row for row in rows
+                if (row["dataset"], row["mistakes"], row["explore"]) == (dataset, mistakes, explore)
+            ]  # fmt: skip
+            if not some:
+                continue
+            windows = [[window for window in row["windows"] if name in window] for row in some]
+            at = [window["after"] for window in windows[0]]
+            values = np.mean([[window[name] for window in row] for row in windows], 0)
+            style = {"lw": 1.9} if mistakes else {"lw": 1.1, "ls": (0, (4, 2))}
+            panel.plot(at, values, color=COLOURS[explore], **style)
+        panel.set(xlim=(0, length))
+        if name == "credited":
+            panel.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        if line == 0:
+            panel.set_title(title)
+        if line == len(sets) - 1:
+            panel.set_xlabel("queries of the stream so far")
+        if column == 0:
+            panel.set_ylabel(NAMES.get(dataset, dataset), fontweight="bold")
+    lines = [Line2D([], [], color=COLOURS[explore], lw=1.9, label=f"explore = {explore}") for explore in EXPLORE]
+    lines += [
+        Line2D([], [], color="black", lw=1.9, label="with early mistakes (shaded: 30 % of the verdicts)"),
+        Line2D([], [], color="black", lw=1.1, ls=(0, (4, 2)), label="without"),
+    ]
+    figure.legend(handles=lines, loc="outside lower center", ncols=5, frameon=False)
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--size", type=int, default=300, help="queries in the stream, and as many that never are")
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--every", type=int, default=150, help="queries between two evolves")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    rows = json.loads(options.out.read_text("utf-8"))["rows"] if options.out.exists() else []
+    for seed, folder in product(range(options.seeds), options.folders):
+        data = Collection(folder)
+        with tempfile.TemporaryDirectory() as base:
+            with evokey.open(base) as memory:
+                memory.add(data.documents)
+            for mistakes, explore in product(MISTAKES, EXPLORE):
+                row = {"dataset": data.name, "mistakes": mistakes, "explore": explore, "seed": seed}
+                if any(row.items() <= one.items() for one in rows):
+                    continue
+                row |= run(Path(base), data, explore, mistakes, seed, options.size, options.rounds, options.every)
+                rows.append(row)
+                result = {"shown": SHOWN, "early": EARLY, "size": options.size, "rounds": options.rounds}
+                result |= {"every": options.every, "compared": compared(rows), "rows": rows}
+                options.out.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+                print({key: value for key, value in row.items() if "scores" not in key and key != "windows"},
+                      row["windows"][0], row["windows"][-1], flush=True)  # fmt: skip
+    for one in compared(rows):
+        print(one)
+    plot(rows, options.out.with_suffix(".png"))
+
+
+if __name__ == "__main__":
+    main()
