@@ -184,8 +184,8 @@ def stream() -> str:
     rows = []
     for one in [found["stream"], *found["other_streams"]]:
         grown = one["exponent"]
-        rows.append([f"{one['alpha']:g}", f"{one['queries']:,}", f"{one['intents_seen']:,}", f"{one['wordings_seen']:,}",
-                     f"**{one['calls']:,}**", f"{one['hit_rate']:.1%}", f"{one['false_hit_rate']:.2%}",
+        seen = [f"{one['intents_seen']:,}", f"{one['wordings_seen']:,}"]
+        rows.append([f"{one['alpha']:g}", f"{one['queries']:,}", *seen, f"**{one['calls']:,}**", f"{one['hit_rate']:.1%}", f"{one['false_hit_rate']:.2%}",
                      f"{grown['calls']:.2f}", f"{grown['paper']:.2f}"])  # fmt: skip
     head = ["Zipf α", "queries", "intents seen", "wordings seen", "calls", "known", "false hits", "slope", "1/α"]
     return table(head, rows)
@@ -194,7 +194,8 @@ def stream() -> str:
 def lens() -> str:
     rows = []
     for one in (row for row in loaded("lens.json") if "dataset" in row):
-        rows.append([one["dataset"], one["encoder"], f"{one['untaught']:.3f}", f"{one['rows']:.3f}", f"**{one['lens']:.3f}**",
+        scores = [f"{one['untaught']:.3f}", f"{one['rows']:.3f}", f"**{one['lens']:.3f}**"]
+        rows.append([one["dataset"], one["encoder"], *scores,
                      f"{one['rows'] / one['untaught'] - 1:+.1%}", f"{one['lens'] / one['untaught'] - 1:+.1%}",
                      f"{one['p_rows']:.3f}", f"{one['taught']:.2f}"])  # fmt: skip
     head = ["set", "retriever", "untaught", "without a lens", "with a lens", "change without", "change with",
@@ -279,8 +280,8 @@ def asking() -> str:
     changed, gained = found["other_passages"], found["gained"]
     said = (
         f"{found['questions']} questions, {found['lessons']} lessons, {found['model']}. Taught against untaught: p = "
-        f"{found['p_f1']:.2f} (F1), {found['p_rouge_l']:.2f} (ROUGE-L). {changed['questions']} questions were read from "
-        f"other passages after teaching, {gained['questions']} from more right ones"
+        f"{found['p_f1']:.2f} (F1), {found['p_rouge_l']:.2f} (ROUGE-L). {changed['questions']} questions were read "
+        f"from other passages after teaching, {gained['questions']} from more right ones"
     )
     if gained["questions"]:
         said += f" (token F1 {gained['untaught']:.3f} → {gained['taught']:.3f})"
