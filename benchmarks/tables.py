@@ -185,8 +185,9 @@ def stream() -> str:
     for one in [found["stream"], *found["other_streams"]]:
         grown = one["exponent"]
         seen = [f"{one['intents_seen']:,}", f"{one['wordings_seen']:,}"]
-        rows.append([f"{one['alpha']:g}", f"{one['queries']:,}", *seen, f"**{one['calls']:,}**", f"{one['hit_rate']:.1%}", f"{one['false_hit_rate']:.2%}",
-                     f"{grown['calls']:.2f}", f"{grown['paper']:.2f}"])  # fmt: skip
+        known = [f"**{one['calls']:,}**", f"{one['hit_rate']:.1%}", f"{one['false_hit_rate']:.2%}"]
+        slopes = [f"{grown['calls']:.2f}", f"{grown['paper']:.2f}"]
+        rows.append([f"{one['alpha']:g}", f"{one['queries']:,}", *seen, *known, *slopes])
     head = ["Zipf α", "queries", "intents seen", "wordings seen", "calls", "known", "false hits", "slope", "1/α"]
     return table(head, rows)
 
