@@ -199,7 +199,8 @@ def main() -> None:
     for name, make in makers.items():
         if name == "large" and not options.documents:
             continue
-        for results[name] in run(name, make(), options.blocks, options.seconds):
+        for result in run(name, make(), options.blocks, options.seconds):
+            results[name] = result
             if options.out:
                 found = {"cores": os.cpu_count(), "python": sys.version.split()[0], "runs": list(results.values())}
                 found["load"] = os.getloadavg()[0]
