@@ -29,6 +29,7 @@ ORDER = [
     ["compare", "watch"],
     ["memory"],
     ["demo", "doctor", "thinker", "accounting"],
+    ["bench"],
     ["cli"],
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

@@ -52,7 +52,7 @@ class Attribution:
         sizes = np.diff(self.touched.starts)
         places = np.unique(self._places(pairs))
         rows = np.repeat(self.touched.starts[places], sizes[places]) + ordinals(sizes[places])
-        return Attribution(
+        return type(self)(
             Touched.of(self.documents[places], sizes[places]),
             self.base.take(rows),
             tuple(self.texts[column] for column in columns),
@@ -76,15 +76,23 @@ class Attribution:
     def weights(self, spread: float, units: float) -> sparse.csr_array:
         """α for one β and η. Pairs without weight are left out: they are no recall rows either."""
         pairs = self.pairs
-        own = np.where(pairs.shares > 0, units * pairs.shares, 1.0)
-        omega = pairs.grades * pairs.credited ** (-spread) * own
+        omega = pairs.grades * pairs.credited ** (-spread) * self.say(units)
         used = omega > 0
         shape = (len(self.base), len(self.texts))
         matrix = sparse.coo_array((omega[used], (pairs.rows[used], pairs.columns[used])), shape=shape).tocsr()
         mass: Scores = np.asarray(matrix.sum(axis=1), np.float64).ravel()
         if not mass.any():
             return sparse.csr_array(shape)
-        return sparse.csr_array(sparse.diags_array(1 / (mass + np.median(mass[mass > 0]))) @ matrix)
+        total = np.where(mass > 0, mass + self.shrinkage(mass[mass > 0]), 1.0)
+        return sparse.csr_array(sparse.diags_array(1 / total) @ matrix)
+
+    def say(self, units: float) -> Scores:
+        """What each pair has to say for itself: a query 1, its units η together."""
+        return np.where(self.pairs.shares > 0, units * self.pairs.shares, 1.0)
+
+    def shrinkage(self, mass: Scores) -> float:
+        """c: what is added to the mass of every taught row."""
+        return float(np.median(mass))
 
     def norms(self, weights: sparse.csr_array, step: float) -> Scores:
         """ν: the length of k⁰ + λV before it is brought back to 1. Sparse keys are not normalised."""

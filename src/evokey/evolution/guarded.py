@@ -61,11 +61,11 @@ class Guarded:
     ) -> Proposal:
         names = fusion.names
         untaught: Plan = (tuple(NOTHING for _ in names), fusion.untaught)
-        fits = [Fit(retriever, lessons, pools[retriever.name], pins) for retriever in retrievers]
+        fits = [Fit(self, retriever, lessons, pools[retriever.name], pins) for retriever in retrievers]
         jury = Jury(fits, fusion, lessons, pins)
         if len(lessons.queries) < FEW:
             return self._few(names, untaught, jury)
-        plans = jury.sparing(_plans([fit.choose() for fit in fits], untaught, fusion.weightings()), untaught)
+        plans = jury.sparing(_plans([self.choose(fit) for fit in fits], untaught, fusion.weightings()), untaught)
         held_out, bystanders = jury.held_out(plans), jury.held_out(plans, bystanders=True)
         shares = {"strangers": fits[0].strangers, "untouched": fits[0].untouched}
         expected = traffic(held_out, bystanders, untaught, **shares)
@@ -74,7 +74,19 @@ class Guarded:
         return self._proposal(names, plan, untaught, jury, quality)
 
     def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
-        return attribute(retriever, log.taught).overlay(choice) if log.taught.queries else UNTAUGHT
+        return self.attribute(retriever, log.taught).overlay(choice) if log.taught.queries else UNTAUGHT
+
+    def attribute(self, retriever: Retriever, lessons: Taught) -> Attribution:
+        """Who was taught what."""
+        return attribute(retriever, lessons)
+
+    def grid(self, units: bool) -> list[Choice]:
+        """What there is to choose from; units: whether any lesson has expansion units."""
+        return _grid(units)
+
+    def choose(self, fit: Fit) -> Choice:
+        """One retriever's choice."""
+        return fit.choose()
 
     def _few(self, names: Sequence[str], untaught: Plan, jury: Jury) -> Proposal:
         """Recall rows alone, at the largest handicap at which the taught queries do best."""
@@ -96,8 +108,11 @@ class Guarded:
 class Fit:
     """One retriever's cross-fit."""
 
-    def __init__(self, retriever: Retriever, lessons: Taught, pools: Mapping[str, Ranking], pins: Taught) -> None:
-        attribution = attribute(retriever, lessons)
+    def __init__(
+        self, policy: Guarded, retriever: Retriever, lessons: Taught, pools: Mapping[str, Ranking], pins: Taught
+    ) -> None:
+        self._policy = policy
+        attribution = policy.attribute(retriever, lessons)
         self.pinned = Trial(retriever, attribution, pins, pools)
         self.folds = [_held(retriever, attribution, lessons, pools, index) for index in range(FOLDS)]
         self.own = Trial(retriever, attribution, lessons.only(sample(lessons.queries, OWN_ASKED)), pools)
@@ -106,8 +121,12 @@ class Fit:
         """The share of the held-out queries whose documents the other folds never touched."""
         self.untouched = 1 - len(attribution.documents) / max(len(retriever.store.rows), 1)
 
+    def choices(self) -> list[Choice]:
+        """The grid, without what makes a pinned query worse."""
+        return _sparing(self.pinned.outcomes(self._policy.grid(self.own.has_units)), NOTHING)
+
     def choose(self) -> Choice:
-        choices = _sparing(self.pinned.outcomes(_grid(self.own.has_units)), NOTHING)
+        choices = self.choices()
         folds = [trial.outcomes_and_bystanders(choices) for trial in self.folds]
         held_out = _joined([asked for asked, _ in folds])
         bystanders = _joined([others for _, others in folds])
