@@ -1,0 +1,1 @@
+"""Measuring: data sets, the protocol, systems and peers, tables and figures."""
