@@ -102,5 +102,3 @@ def best(scores: Scores | Vectors, depth: int) -> list[int]:
     top = np.argpartition(-scores, size - 1)[:size]
     found: list[int] = top[np.lexsort((top, -scores[top]))].tolist()
     return found
-
-

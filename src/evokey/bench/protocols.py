@@ -14,6 +14,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from evokey.bench.data import Dataset
 from evokey.errors import InvalidInput
@@ -64,7 +65,7 @@ class Split:
     def batches(self, count: int) -> list[tuple[Question, ...]]:
         """The taught questions, in so many parts of nearly equal size; none is empty."""
         edges = [round(place * len(self.taught) / count) for place in range(count + 1)]
-        parts = [self.taught[low:high] for low, high in zip(edges, edges[1:], strict=False)]
+        parts = [self.taught[low:high] for low, high in pairwise(edges)]
         return [part for part in parts if part]
 
 

@@ -1,6 +1,6 @@
 """Runs: one system taught and tested on one split of one set. One file each, so that what was interrupted goes on.
 
-    plan(…) → runs;  carried_out(runs, folder, jobs) → outcomes, as they come;  results(folder) → what is there
+plan(…) → runs;  carried_out(runs, folder, jobs) → outcomes, as they come;  results(folder) → what is there
 """
 
 from __future__ import annotations

@@ -91,7 +91,10 @@ class Lab:
         """Of the documents, in their order; and of the set's queries, by id."""
         assert self._beside is not None
         corpus, queries = (np.load(path).astype(np.float32) for path in self.data.embeddings[self._beside])
-        for found, wanted, what in ((corpus, self.data.documents, "documents"), (queries, self.data.queries, "queries")):
+        for found, wanted, what in (
+            (corpus, self.data.documents, "documents"),
+            (queries, self.data.queries, "queries"),
+        ):
             if len(found) != len(wanted):
                 raise InvalidInput(
                     f"{self.data.name}: embeddings/{self._beside} holds {len(found)} vectors for {len(wanted)} {what}; "
@@ -132,7 +135,9 @@ class Lab:
         with tempfile.TemporaryDirectory(dir=self._folder.parent) as place:
             folder = Path(place) / "memory"
             shutil.copytree(self._folder, folder)
-            settings = replace(settings_.read(folder / settings_.FILE), policy=policy if policy == "paper" else "guarded")
+            settings = replace(
+                settings_.read(folder / settings_.FILE), policy=policy if policy == "paper" else "guarded"
+            )
             with Memory(folder, settings, policy=None if isinstance(policy, str) else policy) as memory:
                 yield memory
 
