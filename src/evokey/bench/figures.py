@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 
 from evokey.bench.measures import MAIN
 from evokey.bench.runs import results
-from evokey.bench.tables import REFERENCE, UNTAUGHT, Grid, Setting, budget, in_order, streams
+from evokey.bench.tables import REFERENCE, UNTAUGHT, Grid, Row, Setting, budget, in_order, streams
 
 STYLE: Any = {
     "font.size": 9,
@@ -198,7 +198,7 @@ def _latency(grid: Grid, settings: Sequence[Setting], policy: str) -> tuple[floa
 
 def growth(grid: Grid) -> Figure | None:
     """Gain on the mean over sets, by the share of queries that teach."""
-    panels: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    panels: dict[str, list[Row]] = defaultdict(list)
     for row in budget(grid):
         panels[row["encoder"]].append(row)
     if not panels:
@@ -223,7 +223,7 @@ def growth(grid: Grid) -> Figure | None:
 
 def stream(grid: Grid) -> Figure | None:
     """Quality after every batch, a panel for each set and encoder."""
-    panels: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    panels: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in streams(grid):
         panels[row["set"], row["encoder"]].append(row)
     if not panels:

@@ -145,7 +145,7 @@ def budget(grid: Grid) -> list[Row]:
     shared: dict[tuple[str, str], dict[str, dict[float, float]]] = defaultdict(lambda: defaultdict(dict))
     for setting in grid.settings:
         before = grid.mean(setting, UNTAUGHT)
-        if setting.protocol != "holdout" or setting.rate is None or not before:
+        if setting.protocol != "holdout" or setting.rate is None or before is None:
             continue
         for policy in grid.of(setting):
             after = grid.mean(setting, policy)
@@ -286,7 +286,7 @@ def _shown(name: str, value: Any, *, bold: bool) -> str:
 
 def _csv(rows: Sequence[Row]) -> str:
     file = io.StringIO()
-    writer = csv.DictWriter(file, _head(rows), lineterminator="\n")
+    writer = csv.DictWriter(file, _head(rows), extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(
         {name: round(one, 6) if isinstance(one, float) else one for name, one in row.items()} for row in rows
