@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,10 +44,13 @@ class Attribution:
     """The words of each text, where the retriever goes by words."""
     pairs: Pairs
 
-    def only(self, queries: frozenset[str]) -> Attribution:
+    def only(self, queries: frozenset[str]) -> Self:
         """What these queries alone have taught."""
         asked = np.array([text in queries for text in self.texts], bool)
-        pairs = self.pairs.where(asked[self.pairs.queries])
+        return self.having(self.pairs.where(asked[self.pairs.queries]))
+
+    def having(self, pairs: Pairs) -> Self:
+        """These pairs alone, with the documents and texts that they need."""
         columns = np.unique(np.concatenate([pairs.columns, pairs.queries]))
         sizes = np.diff(self.touched.starts)
         places = np.unique(self._places(pairs))

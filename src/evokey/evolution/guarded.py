@@ -69,7 +69,7 @@ class Guarded:
         held_out, bystanders = jury.held_out(plans), jury.held_out(plans, bystanders=True)
         shares = {"strangers": fits[0].strangers, "untouched": fits[0].untouched}
         expected = traffic(held_out, bystanders, untaught, **shares)
-        plan = _chosen_plan(held_out, expected, jury.taught(plans), untaught)
+        plan = self.decide(held_out, expected, jury.taught(plans), untaught)
         quality = Quality(float(held_out[untaught].mean()), float(held_out[plan].mean()), len(held_out[plan]))
         return self._proposal(names, plan, untaught, jury, quality)
 
@@ -87,6 +87,12 @@ class Guarded:
     def choose(self, fit: Fit) -> Choice:
         """One retriever's choice."""
         return fit.choose()
+
+    def decide(
+        self, held_out: Outcomes[Plan], expected: Outcomes[Plan], taught: Outcomes[Plan], untaught: Plan
+    ) -> Plan:
+        """What all retrievers do together."""
+        return _chosen_plan(held_out, expected, taught, untaught)
 
     def _few(self, names: Sequence[str], untaught: Plan, jury: Jury) -> Proposal:
         """Recall rows alone, at the largest handicap at which the taught queries do best."""
