@@ -64,7 +64,7 @@ def test_tables_and_figures_stand_beside_the_results_and_can_be_made_again(tmp_p
     for name in drawn:
         assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "</svg>" in (out / f"{name}.svg").read_text("utf-8")
-    rows = list(csv.DictReader((out / "quality.csv").open(encoding="utf-8")))
+    rows = list(csv.DictReader((out / "quality.csv").read_text("utf-8").splitlines()))
     assert [(row["set"], row["protocol"], float(row["none"])) for row in rows] == [
         ("unseen", "holdout 0.3", 0.0),
         ("unseen", "holdout 0.6", 0.0),

@@ -238,7 +238,7 @@ def write(folder: Path) -> list[Path]:
     made = {name: table(grid) for name, table in TABLES.items()}
     made = {name: rows for name, rows in made.items() if rows}
     page = [
-        f"## {name}\n\n{TABLES[name].__doc__}\n\n{markdown(rows)}"
+        f"## {name}\n\n{TABLES[name].__doc__}\n\n{markdown(rows, best=name == 'quality')}"
         for name, rows in made.items()
         if name != "everything"
     ]
@@ -253,12 +253,12 @@ def write(folder: Path) -> list[Path]:
     return list(paths)
 
 
-def markdown(rows: Sequence[Row]) -> str:
+def markdown(rows: Sequence[Row], *, best: bool = False) -> str:
+    """best: the best number of a row stands out."""
     head = _head(rows)
-    best = max if "set" in head and "change" in head else None
     lines = [head, ["---" if isinstance(rows[0].get(name), str) else "---:" for name in head]]
     for row in rows:
-        top = best((row[name] for name in head if _scored(name, row)), default=None) if best else None
+        top = max((row[name] for name in head if _scored(name, row)), default=None) if best else None
         lines.append([_shown(name, row.get(name), bold=_scored(name, row) and row[name] == top) for name in head])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
