@@ -77,7 +77,9 @@ def test_tables_and_figures_stand_beside_the_results_and_can_be_made_again(tmp_p
     assert str(out / "tables.md") in json.loads(again.stdout)
     assert (out / "tables.md").read_text("utf-8") == before
     assert (
-        run(folder, "--encoder", "bm25", "--policy", "none", "--seeds", 1, "--out", out).stdout.count("1 run, 1 of")
+        run(folder, "--encoder", "bm25", "--policy", "none", "--seeds", 1, "--rate", "0.6", "--out", out).stdout.count(
+            "1 run, 1 of"
+        )
         == 1
     )
 

@@ -161,25 +161,30 @@ def budget(grid: Grid) -> list[Row]:
 
 
 def prices(grid: Grid) -> list[Row]:
-    """Seconds to teach and to evolve, and milliseconds of a search (median), mean over seeds."""
-    rows = []
-    for setting in grid.settings:
-        for policy, found in grid.of(setting).items():
-            seconds = {
-                name: statistics.fmean(one["seconds"].get(name, 0.0) for one in found) for name in ("teach", "evolve")
-            }
-            searches = [one["search_ms"] for one in found if one.get("search_ms") is not None]
-            rows.append(
-                {
-                    **_named(setting),
-                    "policy": policy,
-                    "lessons": found[0]["counts"]["taught"],
-                    "teach_s": seconds["teach"],
-                    "evolve_s": seconds["evolve"],
-                    "search_ms": statistics.fmean(searches) if searches else None,
-                }
-            )
-    return rows
+    """Seconds to teach and to evolve (cpu: of processors), and milliseconds of a search (median), mean over seeds."""
+    return [
+        {
+            **_named(setting),
+            "policy": policy,
+            "lessons": found[0]["counts"]["taught"],
+            "teach_s": _seconds(found, "seconds", "teach"),
+            "teach_cpu_s": _seconds(found, "cpu_seconds", "teach"),
+            "evolve_s": _seconds(found, "seconds", "evolve"),
+            "evolve_cpu_s": _seconds(found, "cpu_seconds", "evolve"),
+            "search_ms": _average(one.get("search_ms") for one in found),
+        }
+        for setting in grid.settings
+        for policy, found in grid.of(setting).items()
+    ]
+
+
+def _seconds(found: Iterable[Result], clock: str, what: str) -> float | None:
+    return _average(one.get(clock, {}).get(what) for one in found)
+
+
+def _average(found: Iterable[float | None]) -> float | None:
+    values = [one for one in found if one is not None]
+    return statistics.fmean(values) if values else None
 
 
 def streams(grid: Grid) -> list[Row]:
@@ -196,8 +201,7 @@ def streams(grid: Grid) -> list[Row]:
 
 
 def _mean(found: Iterable[Mapping[str, float] | None]) -> float | None:
-    values = [one[MAIN] for one in found if one]
-    return statistics.fmean(values) if values else None
+    return _average(one[MAIN] for one in found if one)
 
 
 def everything(grid: Grid) -> list[Row]:
