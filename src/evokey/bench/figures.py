@@ -40,10 +40,13 @@ COLOURS = {
     "nudge-n": "#c78a2c",
     "nudge-m": "#6b8f3a",
     "expansion": "#7b5ea7",
+    "bm25s": "#3d3d3d",
 }
 OTHERS = ("#2a9d8f", "#b5547f", "#5c6b73", "#a0793d", "#4f7cac", "#8d6e97", "#94a13d", "#d1785a")
-MARKS = {UNTAUGHT: "|", REFERENCE: "o", "paper": "X", "nudge-n": "D", "nudge-m": "s", "expansion": "^"}
+MARKS = {UNTAUGHT: "|", REFERENCE: "o", "paper": "X", "nudge-n": "D", "nudge-m": "s", "expansion": "^", "bm25s": "_"}
 NAMES = {UNTAUGHT: "untaught", "nudge-n": "NUDGE-N", "nudge-m": "NUDGE-M", "paper": "paper's rule"}
+UNLEARNED = (UNTAUGHT, "bm25s")
+"""Systems without gains to show."""
 Figure = Any
 
 
@@ -82,7 +85,7 @@ def quality(grid: Grid, settings: Sequence[Setting]) -> Figure:
     policies = in_order({policy for setting in settings for policy in grid.of(setting)})
     most = max(len(ones) for ones in panels.values())
     figure, axes = plt.subplots(
-        1, len(panels), figsize=(1.6 + 2.5 * len(panels), 1.3 + 0.34 * most), sharey=len(panels) > 1, squeeze=False
+        1, len(panels), figsize=(1.6 + 2.5 * len(panels), 1.3 + 0.34 * most), sharex=True, sharey=True, squeeze=False
     )
     sets = sorted({setting.dataset for setting in settings}, reverse=True)
     for axis, (encoder, ones) in zip(axes[0], panels.items(), strict=True):
@@ -96,7 +99,7 @@ def quality(grid: Grid, settings: Sequence[Setting]) -> Figure:
                     _mark(axis, value, place, policy)
         axis.set_title(encoder, fontsize=9, fontweight="bold")
         axis.set_xlabel(f"{MAIN}, tested queries")
-        axis.set_yticks(range(len(sets)), [name.replace("_", " ") for name in sets])
+        axis.set_yticks(range(len(sets)), sets)
         axis.grid(axis="y", visible=False)
         axis.set_ylim(-0.6, len(sets) - 0.4)
     _legend(figure, policies)
@@ -108,27 +111,25 @@ def gains(grid: Grid, settings: Sequence[Setting]) -> Figure | None:
     panels = _panels([one for one in settings if UNTAUGHT in grid.of(one) and len(grid.of(one)) > 1])
     if not panels:
         return None
-    policies = [one for one in in_order({p for s in settings for p in grid.of(s)}) if one != UNTAUGHT]
+    policies = [one for one in in_order({p for s in settings for p in grid.of(s)}) if one not in UNLEARNED]
     sets = sorted({setting.dataset for ones in panels.values() for setting in ones})
     height = 1.0 + len(sets) * (0.16 * len(policies) + 0.12)
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(1.6 + 2.5 * len(panels), height), sharey=len(panels) > 1, squeeze=False
-    )
+    figure, axes = plt.subplots(1, len(panels), figsize=(1.6 + 2.5 * len(panels), height), sharey=True, squeeze=False)
     for axis, (encoder, ones) in zip(axes[0], panels.items(), strict=True):
         for setting in ones:
             for place, policy in enumerate(policies):
                 change = _changes(grid, setting, policy)
                 if len(change):
                     at = sets.index(setting.dataset) + (place - (len(policies) - 1) / 2) * 0.8 / len(policies)
-                    _box(axis, change, at, 0.62 / len(policies), _colour(policy, policies))
+                    _box(axis, change, at, 0.62 / len(policies), _colour(policy))
         axis.axvline(0, color="#555555", linewidth=0.8, zorder=1)
         axis.set_title(encoder, fontsize=9, fontweight="bold")
         axis.set_xlabel(f"change in {MAIN} of a query")
-        axis.set_yticks(range(len(sets)), [name.replace("_", " ") for name in sets])
+        axis.set_yticks(range(len(sets)), sets)
         axis.grid(axis="y", visible=False)
         axis.set_ylim(len(sets) - 0.5, -0.5)
         axis.set_xlim(-1.05, 1.05)
-    handles = [Rectangle((0, 0), 1, 1, color=_colour(policy, policies), alpha=0.75) for policy in policies]
+    handles = [Rectangle((0, 0), 1, 1, color=_colour(policy), alpha=0.75) for policy in policies]
     figure.legend(handles, [_name(policy) for policy in policies], loc="lower center", bbox_to_anchor=(0.5, 1.0),
                   ncols=min(len(policies), 6))  # fmt: skip
     figure.tight_layout()
@@ -208,7 +209,7 @@ def growth(grid: Grid) -> Figure | None:
     for axis, (encoder, rows) in zip(axes[0], panels.items(), strict=True):
         for row in rows:
             points = {float(rate): gain for rate, gain in row.items() if rate[0].isdigit()}
-            colour = _colour(row["policy"], policies)
+            colour = _colour(row["policy"])
             axis.plot(list(points), list(points.values()), color=colour, linewidth=1.4,
                       marker=MARKS.get(row["policy"], "o"), markersize=5)  # fmt: skip
         axis.axhline(0, color="#555555", linewidth=0.8)
@@ -235,9 +236,9 @@ def stream(grid: Grid) -> Figure | None:
     for axis, ((name, encoder), rows) in zip(axes.flat, panels.items(), strict=False):
         for policy in policies:
             points = {row["taught"]: row["metrics"] for row in rows if row["policy"] == policy}
-            axis.plot(list(points), list(points.values()), color=_colour(policy, policies), linewidth=1.4,
+            axis.plot(list(points), list(points.values()), color=_colour(policy), linewidth=1.4,
                       marker=MARKS.get(policy, "o"), markersize=4)  # fmt: skip
-        axis.set_title(f"{name.replace('_', ' ')}, {encoder}", fontsize=9, fontweight="bold")
+        axis.set_title(f"{name}, {encoder}", fontsize=9, fontweight="bold")
         axis.set_xlabel("lessons so far")
     for axis in list(axes.flat)[len(panels) :]:
         axis.set_visible(False)
@@ -254,24 +255,25 @@ def _panels(settings: Sequence[Setting]) -> dict[str, list[Setting]]:
 
 
 def _mark(axis: Any, x: float, y: float, policy: str) -> None:
-    mark = MARKS.get(policy, "o")
-    wide = {"markeredgewidth": 2.2, "markersize": 11} if mark == "|" else {"markeredgewidth": 0.5, "markersize": 6}
-    edge = {} if mark == "|" else {"markeredgecolor": "white"}
-    axis.plot([x], [y], mark, color=_colour(policy, [policy]), zorder=3, **wide, **edge)
+    """The guarded policy lies on top."""
+    axis.plot([x], [y], zorder=4 if policy == REFERENCE else 3, linestyle="", **_marker(policy))
+
+
+def _marker(policy: str) -> dict[str, Any]:
+    mark, colour = MARKS.get(policy.partition(":")[0], "o"), _colour(policy)
+    if mark in "|_":
+        return {"marker": mark, "color": colour, "markeredgewidth": 2.2, "markersize": 11 if mark == "|" else 8}
+    return {"marker": mark, "color": colour, "markeredgewidth": 0.5, "markeredgecolor": "white", "markersize": 6.5}
 
 
 def _legend(figure: Any, policies: Sequence[str]) -> None:
-    handles = []
-    for policy in policies:
-        mark = MARKS.get(policy, "o")
-        wide = {"markeredgewidth": 2.2, "markersize": 9} if mark == "|" else {"markersize": 6}
-        handles.append(Line2D([], [], color=_colour(policy, policies), marker=mark, linestyle="", **wide))
+    handles = [Line2D([], [], linestyle="", **_marker(policy)) for policy in policies]
     figure.legend(handles, [_name(policy) for policy in policies], loc="lower center", bbox_to_anchor=(0.5, 1.0),
                   ncols=min(len(policies), 6))  # fmt: skip
     figure.tight_layout()
 
 
-def _colour(policy: str, policies: Sequence[str]) -> str:
+def _colour(policy: str) -> str:
     """A colour of its own; the same in every figure."""
     plain = policy.partition(":")[0]
     return COLOURS.get(plain) or OTHERS[sum(map(ord, policy)) % len(OTHERS)]
