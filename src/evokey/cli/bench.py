@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from evokey.bench.runs import Outcome, Result
 
 ABLATIONS = "ablations"
+HYBRID = "hybrid"
+SYSTEMS = ("none", "guarded", "paper")
 
 
 def bench(
@@ -24,22 +26,22 @@ def bench(
         list[str] | None, typer.Argument(help="Folders in BEIR, BRIGHT or TREC form, or names of known sets.")
     ] = None,
     encoder: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
-            help="Encoders, by comma: bm25, wordllama, hybrid, …; a+b fuses two. Vectors beside a set are used."
+            help="Encoders, by comma: bm25, wordllama, …; a+b fuses two; else hybrid. Vectors beside a set are used."
         ),
-    ] = "hybrid",
+    ] = None,
     policy: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             help="Systems, by comma: none, guarded, paper, nudge-n, nudge-m, bm25s, expansion[:NAME], and the guarded "
-            "policy without one of its parts (no-rows, no-guard, …; all of them: ablations)."
+            "policy without one of its parts (no-rows, no-guard, …; all of them: ablations). Else none, guarded, paper."
         ),
-    ] = "none,guarded,paper",
+    ] = None,
     protocol: Annotated[
         str, typer.Option(help="holdout, official (train → test), same-intent or stream (in batches).")
     ] = "holdout",
-    rate: Annotated[str, typer.Option(help="The share of queries that teach, by comma: 0.3,0.5,0.8.")] = "0.5",
+    rate: Annotated[list[str] | None, typer.Option(help="The share of queries that teach, by comma; else 0.5.")] = None,
     seeds: Annotated[int, typer.Option(help="How many splits, dealt by lot.")] = 3,
     units: Annotated[str | None, typer.Option(help="Teach recorded expansions beside the queries: their name.")] = None,
     batches: Annotated[int, typer.Option(help="Of a stream.")] = 10,
@@ -66,10 +68,10 @@ def bench(
             raise InvalidInput("name a data set: evokey bench FOLDER …, or --tables FOLDER for the tables of results")
         planned, left_out = runs.plan(
             [str(Path(one)) for one in data],
-            encoders=_listed(encoder),
-            policies=_policies(policy),
+            encoders=_listed(encoder) or [HYBRID],
+            policies=_policies(policy) or list(SYSTEMS),
             protocol=protocol,
-            rates=[_share(one) for one in _listed(rate)],
+            rates=[_share(one) for one in _listed(rate)] or [0.5],
             seeds=seeds,
             units=units,
             most=most,
@@ -134,11 +136,12 @@ def _told(paths: Sequence[Path]) -> None:
     screen.say("written: " + escape(", ".join(str(path) for path in paths)))
 
 
-def _listed(said: str) -> list[str]:
-    return list(dict.fromkeys(part.strip() for part in said.split(",") if part.strip()))
+def _listed(said: Sequence[str] | None) -> list[str]:
+    """By comma, or the option again."""
+    return list(dict.fromkeys(part.strip() for one in said or () for part in one.split(",") if part.strip()))
 
 
-def _policies(said: str) -> list[str]:
+def _policies(said: Sequence[str] | None) -> list[str]:
     from evokey.bench.ablations import ABLATIONS as PARTS
 
     listed = [name for one in _listed(said) for name in (PARTS if one == ABLATIONS else (one,))]
