@@ -24,7 +24,7 @@ from evokey import settings as settings_
 from evokey.errors import InvalidInput, InvalidSettings, InvalidVector, MemoryClosed, ServiceFailed
 from evokey.evolution import pools as pools_
 from evokey.evolution.evidence import Taught
-from evokey.evolution.policy import Proposal
+from evokey.evolution.policy import Policy, Proposal
 from evokey.expand import Expanding
 from evokey.fusion import DEPTH
 from evokey.index import Index
@@ -107,13 +107,21 @@ def open(
 class Memory:
     """An index that learns. Use as a context manager, or close it."""
 
-    def __init__(self, folder: Path, settings: settings_.Settings, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: settings_.Settings,
+        *,
+        policy: Policy | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """policy: one that has no name in the settings, such as a variant under test."""
         self._folder, self._settings, self._now = folder, settings, now
         retrievers = settings_.retrievers(settings, folder)
         self._database = Database(folder)
         self._documents, self._lessons = Documents(self._database), Lessons(self._database)
         self._epochs, self._pools = Epochs(self._database), Pools(self._database)
-        self._policy, self._reranker = settings_.policy(settings), settings_.reranker(settings)
+        self._policy, self._reranker = policy or settings_.policy(settings), settings_.reranker(settings)
         self._pins, self._expansions = Pins(self._database), Expansions(self._database)
         self._expanders: dict[str, Expanding] = {}
         self._writing = threading.RLock()

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,15 +46,18 @@ class Attribution:
     """The words of each text, where the retriever goes by words."""
     pairs: Pairs
 
-    def only(self, queries: frozenset[str]) -> Attribution:
+    def only(self, queries: frozenset[str]) -> Self:
         """What these queries alone have taught."""
         asked = np.array([text in queries for text in self.texts], bool)
-        pairs = self.pairs.where(asked[self.pairs.queries])
+        return self.having(self.pairs.where(asked[self.pairs.queries]))
+
+    def having(self, pairs: Pairs) -> Self:
+        """These pairs alone, with the documents and texts that they need."""
         columns = np.unique(np.concatenate([pairs.columns, pairs.queries]))
         sizes = np.diff(self.touched.starts)
         places = np.unique(self._places(pairs))
         rows = np.repeat(self.touched.starts[places], sizes[places]) + ordinals(sizes[places])
-        return Attribution(
+        return type(self)(
             Touched.of(self.documents[places], sizes[places]),
             self.base.take(rows),
             tuple(self.texts[column] for column in columns),
@@ -78,15 +81,23 @@ class Attribution:
     def weights(self, spread: float, units: float) -> sparse.csr_array:
         """α for one β and η. Pairs without weight are left out: they are no recall rows either."""
         pairs = self.pairs
-        own = np.where(pairs.shares > 0, units * pairs.shares, 1.0)
-        omega = pairs.grades * pairs.credited ** (-spread) * own
+        omega = pairs.grades * pairs.credited ** (-spread) * self.say(units)
         used = omega > 0
         shape = (len(self.base), len(self.texts))
         matrix = sparse.coo_array((omega[used], (pairs.rows[used], pairs.columns[used])), shape=shape).tocsr()
         mass: Scores = np.asarray(matrix.sum(axis=1), np.float64).ravel()
         if not mass.any():
             return sparse.csr_array(shape)
-        return sparse.csr_array(sparse.diags_array(1 / (mass + np.median(mass[mass > 0]))) @ matrix)
+        total = np.where(mass > 0, mass + self.shrinkage(mass[mass > 0]), 1.0)
+        return sparse.csr_array(sparse.diags_array(1 / total) @ matrix)
+
+    def say(self, units: float) -> Scores:
+        """What each pair has to say for itself: a query 1, its units η together."""
+        return np.where(self.pairs.shares > 0, units * self.pairs.shares, 1.0)
+
+    def shrinkage(self, mass: Scores) -> float:
+        """c: what is added to the mass of every taught row."""
+        return float(np.median(mass))
 
     def norms(self, weights: sparse.csr_array, step: float, moments: Moments | None = None) -> Scores:
         """ν: the length of k⁰ + λV before it is brought back to 1. Sparse keys are not normalised."""

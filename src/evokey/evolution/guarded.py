@@ -66,24 +66,42 @@ class Guarded:
     ) -> Proposal:
         names = fusion.names
         untaught: Plan = (tuple(NOTHING for _ in names), fusion.untaught)
-        fits = [Fit(one, lessons, pools[one.name], pins, lens=self.lens) for one in retrievers]
+        fits = [Fit(self, one, lessons, pools[one.name], pins) for one in retrievers]
         jury = Jury(fits, fusion, lessons, pins)
         if len(lessons.queries) < FEW:
             return self._few(names, untaught, jury)
-        plans = jury.sparing(_plans([fit.choose() for fit in fits], untaught, fusion.weightings()), untaught)
+        plans = jury.sparing(_plans([self.choose(fit) for fit in fits], untaught, fusion.weightings()), untaught)
         held_out, bystanders = jury.held_out(plans), jury.held_out(plans, bystanders=True)
         shares = {"strangers": fits[0].strangers, "untouched": fits[0].untouched}
         expected = traffic(held_out, bystanders, untaught, **shares)
-        plan = _chosen_plan(held_out, expected, jury.taught(plans), untaught)
+        plan = self.decide(held_out, expected, jury.taught(plans), untaught)
         quality = Quality(float(held_out[untaught].mean()), float(held_out[plan].mean()), len(held_out[plan]))
         return self._proposal(names, plan, untaught, jury, quality)
 
     def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
         if not log.taught.queries:
             return UNTAUGHT
-        attribution = attribute(retriever, log.taught)
+        attribution = self.attribute(retriever, log.taught)
         lenses = {} if choice.lens is None else Focus(retriever).lenses(attribution, (choice.lens,))
         return attribution.overlay(choice, lenses.get(choice.lens) if choice.lens is not None else None)
+
+    def attribute(self, retriever: Retriever, lessons: Taught) -> Attribution:
+        """Who was taught what."""
+        return attribute(retriever, lessons)
+
+    def grid(self, units: bool) -> list[Choice]:
+        """What there is to choose from; units: whether any lesson has expansion units."""
+        return _grid(units)
+
+    def choose(self, fit: Fit) -> Choice:
+        """One retriever's choice."""
+        return fit.choose()
+
+    def decide(
+        self, held_out: Outcomes[Plan], expected: Outcomes[Plan], taught: Outcomes[Plan], untaught: Plan
+    ) -> Plan:
+        """What all retrievers do together."""
+        return _chosen_plan(held_out, expected, taught, untaught)
 
     def _few(self, names: Sequence[str], untaught: Plan, jury: Jury) -> Proposal:
         """Recall rows alone, at the largest handicap at which the taught queries do best."""
@@ -106,10 +124,11 @@ class Fit:
     """One retriever's cross-fit."""
 
     def __init__(
-        self, retriever: Retriever, lessons: Taught, pools: Mapping[str, Ranking], pins: Taught, *, lens: bool
+        self, policy: Guarded, retriever: Retriever, lessons: Taught, pools: Mapping[str, Ranking], pins: Taught
     ) -> None:
-        attribution, focus = attribute(retriever, lessons), Focus(retriever)
-        self.strengths = strengths(retriever) if lens and len(lessons.queries) >= FEW else ()
+        self._policy = policy
+        attribution, focus = policy.attribute(retriever, lessons), Focus(retriever)
+        self.strengths = strengths(retriever) if policy.lens and len(lessons.queries) >= FEW else ()
         lenses = focus.lenses(attribution, self.strengths)
         self.pinned = Trial(retriever, attribution, pins, pools, lenses)
         self.folds = [_held(retriever, attribution, focus, self.strengths, lessons, pools, i) for i in range(FOLDS)]
@@ -119,10 +138,13 @@ class Fit:
         """The share of the held-out queries whose documents the other folds never touched."""
         self.untouched = 1 - len(attribution.documents) / max(len(retriever.store.rows), 1)
 
+    def choices(self) -> list[Choice]:
+        """The grid, without what makes a pinned query worse."""
+        return _sparing(self.pinned.outcomes(self._policy.grid(self.own.has_units)), NOTHING)
+
     def choose(self) -> Choice:
         """First without a lens; then lenses of every strength join, with keys that move less or more."""
-        grid = _grid(self.own.has_units)
-        plain = self._chosen(grid)[0]
+        plain = self._chosen(self._policy.grid(self.own.has_units))[0]
         turned = _turned(plain, self.strengths)
         if not turned:
             return plain

@@ -1,0 +1,128 @@
+"""The guarded policy with one of its parts taken away: what is each worth?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+
+from evokey.evolution.attribution import Attribution
+from evokey.evolution.evidence import Taught
+from evokey.evolution.guarded import NOTHING, Fit, Guarded, Outcomes, Plan
+from evokey.evolution.policy import Policy
+from evokey.overlay import UNTAUGHT
+from evokey.retriever import Retriever, search
+from evokey.types import Choice, Scores
+
+RETRIEVED = 10
+"""How many documents a query credits where it credits all it finds."""
+STEP = 1.0
+
+
+class CreditRetrieved(Guarded):
+    """A verified query credits all it retrieves, right or wrong, as the paper's rule does."""
+
+    def attribute(self, retriever: Retriever, lessons: Taught) -> Attribution:
+        found = {query: _retrieved(retriever, query) for query in lessons.queries}
+        grades = {
+            query: dict.fromkeys(numbers, 1.0)
+            for query, numbers in found.items()
+            if not lessons.grades[query].keys().isdisjoint(numbers)
+        }
+        return super().attribute(retriever, Taught(grades, lessons.units)) if grades else _nobody(retriever, lessons)
+
+
+def _retrieved(retriever: Retriever, query: str) -> Sequence[int]:
+    found: list[int] = search(retriever, retriever.lesson(query, {}), RETRIEVED, UNTAUGHT).numbers.tolist()
+    return found
+
+
+def _nobody(retriever: Retriever, lessons: Taught) -> Attribution:
+    """No query found any of its documents."""
+    return Guarded().attribute(retriever, lessons).only(frozenset())
+
+
+class Unshrunk(Attribution):
+    def shrinkage(self, mass: Scores) -> float:
+        return 0.0
+
+
+class UnitsAlone(Attribution):
+    def say(self, units: float) -> Scores:
+        return (units or 1.0) * self.pairs.shares
+
+
+class NoShrinkage(Guarded):
+    """A document seen once moves as far as one that many queries vouch for."""
+
+    def attribute(self, retriever: Retriever, lessons: Taught) -> Attribution:
+        return _as(Unshrunk, super().attribute(retriever, lessons))
+
+
+class FixedStep(Guarded):
+    """Keys move by one step for all, not by one that was chosen."""
+
+    def grid(self, units: bool) -> list[Choice]:
+        return [choice for choice in super().grid(units) if choice.step in (0.0, STEP)]
+
+
+class NoGuard(Guarded):
+    """Nobody asks held-out queries: what is best for the taught ones is taken."""
+
+    def choose(self, fit: Fit) -> Choice:
+        own = fit.own.outcomes(fit.choices())
+        return max(own, key=lambda choice: float(own[choice].mean()))
+
+    def decide(
+        self, held_out: Outcomes[Plan], expected: Outcomes[Plan], taught: Outcomes[Plan], untaught: Plan
+    ) -> Plan:
+        return max(taught, key=lambda plan: float(taught[plan].mean()))
+
+
+class NoRows(Guarded):
+    """Moved keys alone."""
+
+    def grid(self, units: bool) -> list[Choice]:
+        return [choice for choice in super().grid(units) if choice.handicap is None]
+
+
+class NoWords(Guarded):
+    """A word that no document has stays unknown."""
+
+    def attribute(self, retriever: Retriever, lessons: Taught) -> Attribution:
+        found = super().attribute(retriever, lessons)
+        return replace(found, words=[frozenset()] * len(found.texts))
+
+
+class QueryOnly(Guarded):
+    """Expansion units have no say."""
+
+    def grid(self, units: bool) -> list[Choice]:
+        return super().grid(False)
+
+
+class UnitsOnly(Guarded):
+    """Expansion units alone teach; the query itself has no say."""
+
+    def attribute(self, retriever: Retriever, lessons: Taught) -> Attribution:
+        found = _as(UnitsAlone, super().attribute(retriever, lessons))
+        return found.having(found.pairs.where(found.pairs.shares > 0))
+
+    def grid(self, units: bool) -> list[Choice]:
+        return [choice for choice in super().grid(units) if choice == NOTHING or choice.units]
+
+
+def _as(kind: type[Attribution], found: Attribution) -> Attribution:
+    return kind(**{one.name: getattr(found, one.name) for one in fields(found)})
+
+
+ABLATIONS: dict[str, Callable[[], Policy]] = {
+    "credit-retrieved": CreditRetrieved,
+    "no-shrinkage": NoShrinkage,
+    "fixed-step": FixedStep,
+    "no-guard": NoGuard,
+    "no-rows": NoRows,
+    "no-words": NoWords,
+    "query-only": QueryOnly,
+    "units-only": UnitsOnly,
+}
+NEEDS_UNITS = ("query-only", "units-only")

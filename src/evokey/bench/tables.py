@@ -1,0 +1,307 @@
+"""Results → tables: what each system reaches, for whom, whether it is luck, what a larger budget gives, and its price.
+
+Every table is a list of rows, written as Markdown (all in one page), as CSV (one file each) and as JSON (all in one).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from evokey.bench import significance
+from evokey.bench.measures import MAIN, MEASURES
+from evokey.bench.protocols import GROUPS
+from evokey.bench.runs import Result, results, told
+from evokey.bench.significance import Paired
+
+UNTAUGHT, REFERENCE = "none", "guarded"
+Row = dict[str, Any]
+FIRST = (UNTAUGHT, REFERENCE, "paper", "nudge-n", "nudge-m", "expansion", "bm25s")
+"""The order of the systems; others follow by name."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Setting:
+    """What a comparison is made within."""
+
+    dataset: str
+    encoder: str
+    protocol: str
+    rate: float | None = None
+    units: str | None = None
+
+    @classmethod
+    def of(cls, result: Result) -> Setting:
+        return cls(*(result[name] for name in ("dataset", "encoder", "protocol", "rate", "units")))
+
+    @property
+    def how(self) -> str:
+        rate = "" if self.rate is None else f" {self.rate:g}"
+        return f"{self.protocol}{rate}" + ("" if self.units is None else f", units {self.units}")
+
+
+class Grid:
+    """Results by setting and system."""
+
+    def __init__(self, found: Iterable[Result]) -> None:
+        self._cells: dict[Setting, dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
+        for one in found:
+            self._cells[Setting.of(one)][one["policy"]].append(one)
+
+    @property
+    def settings(self) -> list[Setting]:
+        return sorted(self._cells, key=lambda one: (one.protocol, one.rate or 0, one.encoder, one.dataset))
+
+    @property
+    def policies(self) -> list[str]:
+        return in_order({policy for cells in self._cells.values() for policy in cells})
+
+    def of(self, setting: Setting) -> Mapping[str, list[Result]]:
+        cells = self._cells[setting]
+        return {policy: cells[policy] for policy in in_order(cells)}
+
+    def mean(self, setting: Setting, policy: str, group: str = "metrics", measure: str = MAIN) -> float | None:
+        """Over seeds; None where there is no such result or no such query."""
+        found = [one[group][measure] for one in self._cells[setting].get(policy, ()) if one.get(group)]
+        return statistics.fmean(found) if found else None
+
+    def by_query(self, setting: Setting, policy: str, seeds: Iterable[int] | None = None) -> dict[str, float]:
+        """Each tested query's mean over the seeds that tested it."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for one in self._cells[setting].get(policy, ()):
+            if seeds is None or one["seed"] in seeds:
+                for id, value in one["values"].items():
+                    found[id].append(value)
+        return {id: statistics.fmean(values) for id, values in found.items()}
+
+    def seeds(self, setting: Setting, policy: str) -> set[int]:
+        return {one["seed"] for one in self._cells[setting].get(policy, ())}
+
+    def compared(self, setting: Setting, one: str, other: str) -> Paired:
+        """Two systems over the seeds that both have."""
+        shared = self.seeds(setting, one) & self.seeds(setting, other)
+        return significance.paired(self.by_query(setting, one, shared), self.by_query(setting, other, shared))
+
+
+def in_order(policies: Iterable[str]) -> list[str]:
+    place = {policy: number for number, policy in enumerate(FIRST)}
+    return sorted(policies, key=lambda policy: (place.get(policy.partition(":")[0], len(FIRST)), policy))
+
+
+# ---- the tables
+
+
+def quality(grid: Grid) -> list[Row]:
+    """nDCG@10 of the tested queries, mean over seeds."""
+    rows = []
+    for setting in grid.settings:
+        known = {policy: grid.mean(setting, policy) for policy in grid.policies}
+        before, after = known.get(UNTAUGHT), known.get(REFERENCE)
+        change = after / before - 1 if before and after is not None else None
+        rows.append({**_named(setting), **known, "change": change})
+    return rows
+
+
+def groups(grid: Grid) -> list[Row]:
+    """nDCG@10 of taught, untaught, label-overlap and label-disjoint queries, apart."""
+    return [
+        {
+            **_named(setting),
+            "policy": policy,
+            **{group: grid.mean(setting, policy, group) for group in GROUPS},
+            "queries": " / ".join(str(found[0]["counts"][group]) for group in GROUPS),
+        }
+        for setting in grid.settings
+        for policy, found in grid.of(setting).items()
+    ]
+
+
+def differences(grid: Grid) -> list[Row]:
+    """The guarded policy against every other: p by paired randomisation, corrected by Holm over the whole table."""
+    pairs = {
+        (setting, other): grid.compared(setting, REFERENCE, other)
+        for setting in grid.settings
+        for other in grid.of(setting)
+        if other != REFERENCE and REFERENCE in grid.of(setting)
+    }
+    corrected = significance.holm({key: one.p for key, one in pairs.items()})
+    rows = []
+    for (setting, other), one in pairs.items():
+        found = {name: value for name, value in asdict(one).items() if name != "p"}
+        rows.append({**_named(setting), "against": other, **found, "p": one.p, "p_holm": corrected[setting, other]})
+    return rows
+
+
+def budget(grid: Grid) -> list[Row]:
+    """Mean gain in nDCG@10 over the untaught index, by the share that teaches: over the sets that have every share."""
+    rows = []
+    shared: dict[tuple[str, str], dict[str, dict[float, float]]] = defaultdict(lambda: defaultdict(dict))
+    for setting in grid.settings:
+        before = grid.mean(setting, UNTAUGHT)
+        if setting.protocol != "holdout" or setting.rate is None or before is None:
+            continue
+        for policy in grid.of(setting):
+            after = grid.mean(setting, policy)
+            if policy != UNTAUGHT and after is not None:
+                shared[setting.encoder, policy][setting.dataset][setting.rate] = after - before
+    for (encoder, policy), sets in shared.items():
+        rates = sorted({rate for gains in sets.values() for rate in gains})
+        whole = [gains for gains in sets.values() if len(gains) == len(rates)]
+        if len(rates) > 1 and whole:
+            found = {f"{rate:g}": statistics.fmean(gains[rate] for gains in whole) for rate in rates}
+            rows.append({"encoder": encoder, "policy": policy, "sets": len(whole), **found})
+    return rows
+
+
+def prices(grid: Grid) -> list[Row]:
+    """Seconds to teach and to evolve (cpu: of processors), and milliseconds of a search (median), mean over seeds."""
+    return [
+        {
+            **_named(setting),
+            "policy": policy,
+            "lessons": found[0]["counts"]["taught"],
+            "teach_s": _seconds(found, "seconds", "teach"),
+            "teach_cpu_s": _seconds(found, "cpu_seconds", "teach"),
+            "evolve_s": _seconds(found, "seconds", "evolve"),
+            "evolve_cpu_s": _seconds(found, "cpu_seconds", "evolve"),
+            "search_ms": _average(one.get("search_ms") for one in found),
+        }
+        for setting in grid.settings
+        for policy, found in grid.of(setting).items()
+    ]
+
+
+def _seconds(found: Iterable[Result], clock: str, what: str) -> float | None:
+    return _average(one.get(clock, {}).get(what) for one in found)
+
+
+def _average(found: Iterable[float | None]) -> float | None:
+    values = [one for one in found if one is not None]
+    return statistics.fmean(values) if values else None
+
+
+def streams(grid: Grid) -> list[Row]:
+    """nDCG@10 after every batch of a stream."""
+    rows = []
+    for setting in grid.settings:
+        for policy, found in grid.of(setting).items():
+            for points in zip(*(one["stream"] for one in found if one.get("stream")), strict=False):
+                means = {
+                    part: _mean(point[part] for point in points) for part in ("metrics", "overlap", "disjoint", "next")
+                }
+                rows.append({**_named(setting), "policy": policy, "taught": points[0]["taught"], **means})
+    return rows
+
+
+def _mean(found: Iterable[Mapping[str, float] | None]) -> float | None:
+    return _average(one[MAIN] for one in found if one)
+
+
+def everything(grid: Grid) -> list[Row]:
+    """Every measure of every group, mean over seeds."""
+    rows = []
+    for setting in grid.settings:
+        for policy, found in grid.of(setting).items():
+            for group in ("metrics", *GROUPS):
+                values = {measure: grid.mean(setting, policy, group, measure) for measure in MEASURES}
+                if any(value is not None for value in values.values()):
+                    name = "tested" if group == "metrics" else group
+                    rows.append({**_named(setting), "policy": policy, "seeds": len(found), "group": name, **values})
+    return rows
+
+
+def _named(setting: Setting) -> dict[str, Any]:
+    return {"set": setting.dataset, "encoder": setting.encoder, "protocol": setting.how}
+
+
+TABLES: dict[str, Callable[[Grid], list[Row]]] = {
+    "quality": quality,
+    "groups": groups,
+    "differences": differences,
+    "budget": budget,
+    "prices": prices,
+    "streams": streams,
+    "everything": everything,
+}
+
+
+# ---- writing
+
+
+def write(folder: Path) -> list[Path]:
+    """All tables of a folder of results, beside them."""
+    found = results(folder)
+    grid = Grid(found)
+    made = {name: table(grid) for name, table in TABLES.items()}
+    made = {name: rows for name, rows in made.items() if rows}
+    page = [
+        f"## {name}\n\n{TABLES[name].__doc__}\n\n{markdown(rows, best=name == 'quality')}"
+        for name, rows in made.items()
+        if name != "everything"
+    ]
+    paths = {
+        folder / "tables.md": "\n\n".join(["# Results", *page]) + "\n",
+        folder / "tables.json": json.dumps(made, ensure_ascii=False, indent=1) + "\n",
+        folder / "results.json": json.dumps([told(one) for one in found], ensure_ascii=False, indent=1) + "\n",
+        **{folder / f"{name}.csv": _csv(rows) for name, rows in made.items()},
+    }
+    for path, text in paths.items():
+        path.write_text(text, "utf-8")
+    return list(paths)
+
+
+def markdown(rows: Sequence[Row], *, best: bool = False) -> str:
+    """best: the best number of a row stands out."""
+    head = _head(rows)
+    lines = [head, ["---" if isinstance(rows[0].get(name), str) else "---:" for name in head]]
+    for row in rows:
+        top = max((row[name] for name in head if _scored(name, row)), default=None) if best else None
+        lines.append([_shown(name, row.get(name), bold=_scored(name, row) and row[name] == top) for name in head])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _scored(name: str, row: Row) -> bool:
+    return name not in ("change", "sets") and isinstance(row.get(name), float)
+
+
+def _shown(name: str, value: Any, *, bold: bool) -> str:
+    if value is None:
+        return "–"
+    if not isinstance(value, float):
+        return str(value).replace("|", "\\|")
+    if name == "change":
+        return f"{value:+.1%}"
+    shown = (
+        f"{value:+.4f}"
+        if name in ("difference", "worst")
+        else f"{value:.4f}"
+        if name.startswith("p")
+        else f"{value:.3f}"
+    )
+    return f"**{shown}**" if bold else shown
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, _head(rows), extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(
+        {name: round(one, 6) if isinstance(one, float) else one for name, one in row.items()} for row in rows
+    )
+    return file.getvalue()
+
+
+def _head(rows: Sequence[Row]) -> list[str]:
+    """The columns that any row has, without those that are empty everywhere."""
+    return [
+        name
+        for name in dict.fromkeys(name for row in rows for name in row)
+        if any(row.get(name) is not None for row in rows)
+    ]

@@ -1,0 +1,155 @@
+"""`evokey bench`: systems side by side on data sets, resumable; tables and figures from what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from evokey.cli import screen
+from evokey.cli.options import AsJson
+from evokey.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from evokey.bench.runs import Outcome, Result
+
+ABLATIONS = "ablations"
+HYBRID = "hybrid"
+SYSTEMS = ("none", "guarded", "paper")
+
+
+def bench(
+    data: Annotated[
+        list[str] | None, typer.Argument(help="Folders in BEIR, BRIGHT or TREC form, or names of known sets.")
+    ] = None,
+    encoder: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Encoders, by comma: bm25, wordllama, …; a+b fuses two; else hybrid. Vectors beside a set are used."
+        ),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Systems, by comma: none, guarded, paper, nudge-n, nudge-m, bm25s, expansion[:NAME], and the guarded "
+            "policy without one of its parts (no-rows, no-guard, …; all of them: ablations). Else none, guarded, paper."
+        ),
+    ] = None,
+    protocol: Annotated[
+        str, typer.Option(help="holdout, official (train → test), same-intent or stream (in batches).")
+    ] = "holdout",
+    rate: Annotated[list[str] | None, typer.Option(help="The share of queries that teach, by comma; else 0.5.")] = None,
+    seeds: Annotated[int, typer.Option(help="How many splits, dealt by lot.")] = 3,
+    units: Annotated[str | None, typer.Option(help="Teach recorded expansions beside the queries: their name.")] = None,
+    batches: Annotated[int, typer.Option(help="Of a stream.")] = 10,
+    most: Annotated[int | None, typer.Option(help="Take at most so many judged queries, by lot.")] = None,
+    split: Annotated[str, typer.Option(help="Whose judgements are tested.")] = "test",
+    out: Annotated[Path, typer.Option(help="Where results go; what is there already is not measured again.")] = Path(
+        "bench-output"
+    ),
+    jobs: Annotated[int, typer.Option(help="Runs at a time.")] = 1,
+    tables: Annotated[
+        Path | None, typer.Option(help="Only write the tables and figures of this folder of results.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how much is learned: systems taught and tested alike, with significance, tables and figures."""
+    with screen.reported(as_json):
+        from evokey.bench import runs
+
+        if tables is not None:
+            paths = _drawn(tables)
+            screen.emit([str(path) for path in paths]) if as_json else _told(paths)
+            return
+        if not data:
+            raise InvalidInput("name a data set: evokey bench FOLDER …, or --tables FOLDER for the tables of results")
+        planned, left_out = runs.plan(
+            [str(Path(one)) for one in data],
+            encoders=_listed(encoder) or [HYBRID],
+            policies=_policies(policy) or list(SYSTEMS),
+            protocol=protocol,
+            rates=[_share(one) for one in _listed(rate)] or [0.5],
+            seeds=seeds,
+            units=units,
+            most=most,
+            batches=batches,
+            split=split,
+        )
+        if not planned:
+            raise InvalidInput("nothing to measure: " + "; ".join(left_out))
+        if not as_json:
+            for reason in left_out:
+                screen.say(f"[dim]left out: {escape(reason)}[/]")
+        carried = runs.carried_out(planned, out, jobs=jobs)
+        outcomes = list(screen.tracked(carried, "measuring", as_json, len(planned)))
+        _finished(outcomes, out, as_json)
+
+
+def _finished(outcomes: Sequence[Outcome], out: Path, as_json: bool) -> None:
+    from evokey.bench import runs
+
+    found = sorted((one for one in outcomes if one.result is not None), key=lambda one: one.run)
+    failed = {one.error: one.run for one in outcomes if one.error is not None}
+    paths = _drawn(out) if found else []
+    if as_json and not failed:
+        screen.emit([runs.told(one.result) for one in found if one.result is not None])
+        return
+    if not as_json and found:
+        _summary([one.result for one in found if one.result is not None])
+        known = sum(not one.fresh for one in found)
+        screen.say(f"{screen.several(len(found), 'run')}, {known} of them measured before")
+        _told(paths)
+    if failed:
+        said = "; ".join(f"{run.dataset}, {run.encoder}, {run.policy}: {error}" for error, run in failed.items())
+        raise InvalidInput(f"{screen.several(len(outcomes) - len(found), 'run')} failed: {said}")
+
+
+def _summary(found: Sequence[Result]) -> None:
+    from evokey.bench.tables import Grid
+
+    grid = Grid(found)
+    table = screen.plain_table("nDCG@10, tested queries", "encoder", "protocol", *grid.policies)
+    for setting in grid.settings:
+        means = [grid.mean(setting, policy) for policy in grid.policies]
+        best = max((mean for mean in means if mean is not None), default=None)
+        shown = ["–" if mean is None else f"[bold]{mean:.3f}[/]" if mean == best else f"{mean:.3f}" for mean in means]
+        table.add_row(escape(setting.dataset), escape(setting.encoder), setting.how, *shown)
+    screen.console.print(table)
+
+
+def _drawn(folder: Path) -> list[Path]:
+    from evokey.bench import tables
+
+    paths = tables.write(folder)
+    try:
+        from evokey.bench import figures
+    except ModuleNotFoundError as error:
+        screen.errors.print(f"no figures: {error.name} is missing; pip install 'evokey[bench]'", highlight=False)
+        return paths
+    return [*paths, *figures.draw(folder)]
+
+
+def _told(paths: Sequence[Path]) -> None:
+    screen.say("written: " + escape(", ".join(str(path) for path in paths)))
+
+
+def _listed(said: Sequence[str] | None) -> list[str]:
+    """By comma, or the option again."""
+    return list(dict.fromkeys(part.strip() for one in said or () for part in one.split(",") if part.strip()))
+
+
+def _policies(said: Sequence[str] | None) -> list[str]:
+    from evokey.bench.ablations import ABLATIONS as PARTS
+
+    listed = [name for one in _listed(said) for name in (PARTS if one == ABLATIONS else (one,))]
+    return list(dict.fromkeys(listed))
+
+
+def _share(said: str) -> float:
+    try:
+        return float(said)
+    except ValueError:
+        raise InvalidInput(f"--rate {said}: a rate is the share of queries that teach, such as 0.5") from None

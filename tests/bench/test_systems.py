@@ -1,0 +1,214 @@
+"""Systems on hand-made sets: who learns what, that every run starts untaught, and that given vectors change nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny
+
+pytest.importorskip("ir_measures", reason="the benchmark's measures need: pip install 'evokey[bench]'")
+
+from evokey.bench import runs, systems
+from evokey.bench.ablations import ABLATIONS
+from evokey.bench.data import load
+from evokey.bench.protocols import Question
+from evokey.bench.runs import Run, carry_out
+from evokey.encoders.wordllama import WordLlamaEncoder
+from evokey.errors import InvalidInput
+
+RUN = Run("", "bm25", "same-intent", None, 0, "guarded")
+
+
+def outcome(folder: Path, scratch: Path, **given: Any) -> dict[str, Any]:
+    return carry_out(replace(RUN, data=str(folder), **given), scratch)
+
+
+def ndcg(result: dict[str, Any], group: str = "metrics") -> float:
+    return float(result[group]["nDCG@10"])
+
+
+def test_untaught_nothing_is_found_and_taught_one_wording_finds_the_other(tmp_path: Path) -> None:
+    folder = tiny.gap(tmp_path / "gap")
+    untaught, taught = (outcome(folder, tmp_path, policy=policy) for policy in ("none", "guarded"))
+    assert (ndcg(untaught), ndcg(untaught, "taught")) == (0, 0)
+    assert (ndcg(taught), ndcg(taught, "taught"), ndcg(taught, "overlap")) == (1, 1, 1)
+    assert taught["counts"] == {"taught": 24, "untaught": 24, "overlap": 24, "disjoint": 0}
+    assert taught["disjoint"] is None
+
+
+def test_what_no_lesson_touches_is_reported_apart_and_stays_unfound(tmp_path: Path) -> None:
+    folder = tiny.gap(tmp_path / "gap")
+    found = outcome(folder, tmp_path, protocol="holdout", rate=0.5)
+    assert found["counts"]["overlap"] + found["counts"]["disjoint"] == found["queries"] == 24
+    assert (ndcg(found, "overlap"), ndcg(found, "disjoint"), ndcg(found, "taught")) == (1, 0, 1)
+    assert ndcg(found) == pytest.approx(found["counts"]["overlap"] / 24)
+
+
+def test_the_official_protocol_tests_what_train_has_taught(tmp_path: Path) -> None:
+    found = outcome(tiny.official(tmp_path / "gap"), tmp_path, protocol="official")
+    assert (found["queries"], found["counts"]["taught"], ndcg(found)) == (24, 24, 1)
+
+
+def test_a_stream_tells_the_quality_after_every_batch(tmp_path: Path) -> None:
+    found = outcome(tiny.gap(tmp_path / "gap"), tmp_path, protocol="stream", rate=0.5, batches=4)
+    assert [point["taught"] for point in found["stream"]] == [0, 6, 12, 18, 24]
+    tested = [point["metrics"]["nDCG@10"] for point in found["stream"]]
+    assert tested[0] == 0
+    assert tested == sorted(tested)
+    assert tested[-1] == ndcg(found) == ndcg(outcome(tmp_path / "gap", tmp_path, protocol="holdout", rate=0.5))
+    assert found["stream"][0]["next"]["nDCG@10"] == 0
+    assert found["stream"][-1]["next"] is None
+
+
+def test_every_run_starts_from_an_untaught_memory(tmp_path: Path) -> None:
+    folder = tiny.gap(tmp_path / "gap")
+    first, again = (outcome(folder, tmp_path, protocol="holdout", rate=0.5, seed=3) for _ in range(2))
+    assert first["values"] == again["values"]
+    assert ndcg(outcome(folder, tmp_path, policy="none")) == 0
+
+
+def test_expansion_at_query_time_finds_what_the_query_alone_does_not(tmp_path: Path) -> None:
+    folder = tiny.recorded(tiny.gap(tmp_path / "gap"))
+    assert ndcg(outcome(folder, tmp_path, policy="expansion:oracle")) == 1
+    assert ndcg(outcome(folder, tmp_path, policy="expansion")) == 1
+    with pytest.raises(InvalidInput, match="no recorded expansions by nobody; there are: oracle"):
+        outcome(folder, tmp_path, policy="expansion:nobody")
+
+
+def test_bm25s_ranks_as_bm25_does(tmp_path: Path) -> None:
+    texts = [f"{'cat ' * (n % 4)}{'dog ' * (n % 3)}bird{n} sings in tree{n % 5}{' leaf' * n}" for n in range(40)]
+    tiny.lines(tmp_path / "animals" / "corpus.jsonl", ({"_id": f"d{n}", "text": text} for n, text in enumerate(texts)))
+    asked = {f"q{n}": f"which cats and dogs sing in tree{n} like bird{3 * n}" for n in range(5)}
+    tiny.lines(tmp_path / "animals" / "queries.jsonl", ({"_id": id, "text": text} for id, text in asked.items()))
+    tiny.qrels(tmp_path / "animals" / "qrels" / "test.tsv", {id: {"d3": 1} for id in asked})
+    lab = systems.Lab(load(tmp_path / "animals"), "bm25", tmp_path)
+    with systems.system("bm25s", lab) as theirs, systems.system("none", lab) as ours:
+        for id, text in asked.items():
+            question = Question(id, text, {})
+            assert theirs.rank(question, 10) == ours.rank(question, 10) != []
+
+
+# ---- vectors
+
+
+@pytest.fixture(scope="module")
+def sentences(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A set for a dense encoder, with its vectors beside it under the name of an encoder."""
+    folder = tmp_path_factory.mktemp("data") / "sentences"
+    things = (
+        "bread cheese apple river mountain ocean violin trumpet piano train bicycle rocket doctor lawyer moon".split()
+    )
+    texts = {f"d{n}": f"a short note on the {thing}" for n, thing in enumerate(things)}
+    asked = {f"{kind}{n}": f"{said} {thing}" for n, thing in enumerate(things)
+             for kind, said in (("a", "do you have anything about a"), ("b", "please show me some"))}  # fmt: skip
+    tiny.lines(folder / "corpus.jsonl", ({"_id": id, "text": text} for id, text in texts.items()))
+    tiny.lines(folder / "queries.jsonl", ({"_id": id, "text": text} for id, text in asked.items()))
+    shifted = {
+        id: {f"d{(int(id[1:]) + 1) % len(things)}": 1} for id in asked
+    }  # what is sought is always the next thing
+    tiny.qrels(folder / "qrels" / "test.tsv", shifted)
+    encoder = WordLlamaEncoder()
+    (folder / "embeddings").mkdir()
+    for name, rows in (
+        ("corpus", encoder.documents(list(texts.values()))),
+        ("queries", encoder.queries(list(asked.values()))),
+    ):
+        np.save(folder / "embeddings" / f"all-MiniLM-L6-v2.{name}.npy", rows)
+    return folder
+
+
+@pytest.mark.parametrize("policy", ["none", "guarded", "paper"])
+def test_vectors_beside_a_set_behave_as_the_encoder_that_made_them(
+    sentences: Path, tmp_path: Path, policy: str
+) -> None:
+    made, given = (
+        outcome(sentences, tmp_path, policy=policy, encoder=encoder, protocol="holdout", rate=0.7)
+        for encoder in ("wordllama", "all-MiniLM-L6-v2")
+    )
+    assert (made["vectors"], given["vectors"]) == ("encoded", "given")
+    assert made["values"] == given["values"]
+    assert made["taught_values"] == given["taught_values"]
+
+
+@pytest.mark.parametrize("policy", ["nudge-n", "nudge-m"])
+def test_nudge_learns_from_dense_vectors_given_or_made(sentences: Path, tmp_path: Path, policy: str) -> None:
+    pytest.importorskip("nudge", reason="NUDGE stands beside evokey with: pip install 'evokey[peers]'")
+    found = [
+        outcome(sentences, tmp_path, policy=policy, encoder=encoder, protocol="holdout", rate=0.8)
+        for encoder in ("wordllama", "all-MiniLM-L6-v2")
+    ]
+    untaught = outcome(sentences, tmp_path, policy="none", encoder="wordllama", protocol="holdout", rate=0.8)
+    assert found[0]["values"] == found[1]["values"]
+    assert ndcg(found[0], "taught") > ndcg(untaught, "taught") + 0.1
+    assert found[0]["report"]["validation"] == 5
+
+
+def test_a_wording_without_a_vector_beside_the_set_is_encoded(sentences: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "worded"
+    folder.mkdir()
+    for name in ("corpus.jsonl", "queries.jsonl", "qrels", "embeddings"):
+        (folder / name).symlink_to(sentences / name)
+    rows = [json.loads(line) for line in (folder / "queries.jsonl").read_text().splitlines()]
+    tiny.lines(folder / "query_forms.jsonl", ({**row, "text": f"once more: {row['text']}"} for row in rows))
+    data = load(folder)
+    dealt = runs.protocols.split(data, "same-intent")
+    assert runs._must_encode(replace(RUN, data=str(folder)), data, dealt)
+    assert not runs._must_encode(replace(RUN, data=str(sentences)), data, runs.protocols.split(data, "holdout"))
+
+
+# ---- the guarded policy without one of its parts
+
+
+@pytest.mark.parametrize("policy", ABLATIONS)
+def test_every_ablation_learns_or_says_it_did_not(tmp_path: Path, policy: str) -> None:
+    folder = tiny.recorded(tiny.gap(tmp_path / "gap"))
+    found = outcome(folder, tmp_path, policy=policy, units="oracle", protocol="holdout", rate=0.6)
+    untaught = outcome(folder, tmp_path, policy="none", protocol="holdout", rate=0.6)
+    assert found["queries"] == untaught["queries"]
+    assert ndcg(found) >= ndcg(untaught)
+
+
+def test_without_learned_words_the_gap_stays_open(tmp_path: Path) -> None:
+    folder = tiny.gap(tmp_path / "gap")
+    assert ndcg(outcome(folder, tmp_path, policy="no-words")) == 0
+
+
+def test_without_rows_no_choice_has_rows_and_a_fixed_step_is_fixed(sentences: Path, tmp_path: Path) -> None:
+    options = {"encoder": "wordllama", "protocol": "holdout", "rate": 0.8}
+    rows = outcome(sentences, tmp_path, policy="no-rows", **options)["report"]["choice"]["wordllama"]
+    assert (rows["handicap"], rows["step"] > 0) == (None, True)
+    step = outcome(sentences, tmp_path, policy="fixed-step", **options)["report"]["choice"]["wordllama"]
+    assert step["step"] in (0.0, 1.0)
+
+
+def test_crediting_what_was_retrieved_moves_more_documents_than_crediting_what_was_right(
+    sentences: Path, tmp_path: Path
+) -> None:
+    options = {"encoder": "wordllama", "protocol": "holdout", "rate": 0.8}
+    lab = systems.Lab(load(sentences), "wordllama", tmp_path)
+    dealt = runs.protocols.split(lab.data, "holdout", rate=0.8)
+    found = {}
+    for policy in ("guarded", "credit-retrieved", "no-guard"):
+        found[policy] = outcome(sentences, tmp_path, policy=policy, **options)
+    right = frozenset().union(*(one.right for one in dealt.taught))
+    assert ndcg(found["guarded"], "taught") > ndcg(found["credit-retrieved"], "taught")
+    assert ndcg(found["no-guard"], "taught") >= ndcg(found["guarded"], "taught")
+    assert len(right) < 16
+
+
+def test_a_system_that_cannot_take_part_says_why() -> None:
+    assert systems.fits("nudge-n", "bm25", None) == "nudge-n moves dense vectors; bm25 has others"
+    assert systems.fits("nudge-n", "hybrid", None) == "nudge-n moves dense vectors; hybrid has others"
+    assert systems.fits("bm25s", "wordllama", None) == "bm25s stands beside bm25 alone"
+    assert systems.fits("no-words", "wordllama", None) == "wordllama does not go by words"
+    assert systems.fits("units-only", "bm25", None) == (
+        "units-only is about expansion units: teach some with --units NAME"
+    )
+    assert systems.fits("guarded", "bm25", None) is None
+    with pytest.raises(InvalidInput, match="no policy 'magic'; choose of: none, guarded, paper"):
+        systems.fits("magic", "bm25", None)
