@@ -13,6 +13,7 @@ import json
 import random
 import tempfile
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import evokey
 
 MOST_QUERIES = 3_000
 MOST_ASKED = 600
-POLICIES = {"rows": {"name": "guarded", "lens": False}, "lens": "guarded"}
+POLICIES = {"rows": {"name": "guarded", "lens": "none"}, "lens": {"name": "guarded", "lens": "all"}}
 
 
 def encoder_of(name: str, cache: str | None) -> Any:
@@ -74,9 +75,14 @@ def holdout(data: Collection, encoder: str, cache: str | None, seeds: int, wrong
     }
 
 
-def bystanders(taught: Collection, other: Collection, encoder: str, cache: str | None, wrong: float) -> dict[str, Any]:
+def bystanders(
+    taught: Collection, other: Collection, encoder: str, cache: str | None, wrong: float, policy: str
+) -> dict[str, Any]:
     """One index of both; half of the first set's queries teach."""
-    with tempfile.TemporaryDirectory() as folder, evokey.open(folder, encoder=encoder_of(encoder, cache)) as memory:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        evokey.open(folder, encoder=encoder_of(encoder, cache), policy=POLICIES[policy]) as memory,
+    ):
         for data in (taught, other):
             memory.add([evokey.Document(f"{data.name}/{one.id}", one.text, one.title) for one in data.documents])
         first, second = renamed(taught), renamed(other)
@@ -93,6 +99,7 @@ def bystanders(taught: Collection, other: Collection, encoder: str, cache: str |
         "taught": taught.name,
         "bystander": other.name,
         "encoder": encoder,
+        "policy": policy,
         "wrong": wrong,
         "held_out": [float(before[0].mean()), float(after[0].mean())],
         "bystanders": [float(before[1].mean()), float(after[1].mean())],
@@ -132,15 +139,14 @@ def main() -> None:
 
     folders = {folder.name: folder for folder in options.folders}
     for encoder in options.encoder:
-        for pair in options.bystanders:
+        for pair, policy in product(options.bystanders, POLICIES):
             taught, other = pair.split("/")
-            done = {(one.get("taught"), one.get("bystander"), one["encoder"], one["wrong"]) for one in results}
-            if (taught, other, encoder, options.wrong) not in done:
-                keep(
-                    bystanders(
-                        Collection(folders[taught]), Collection(folders[other]), encoder, options.cache, options.wrong
-                    )
-                )
+            told = {"taught": taught, "bystander": other, "encoder": encoder, "policy": policy, "wrong": options.wrong}
+            if not any(
+                all(one.get(key) == value for key, value in told.items()) for one in results if "bystander" in one
+            ):
+                sets = Collection(folders[taught]), Collection(folders[other])
+                keep(bystanders(*sets, encoder, options.cache, options.wrong, policy))
         for name, folder in folders.items() if not options.bystanders else ():
             if (name, encoder, options.wrong) not in {
                 (one.get("dataset"), one["encoder"], one["wrong"]) for one in results

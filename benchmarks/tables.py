@@ -209,6 +209,7 @@ def lens_bystanders() -> str:
     for one in (row for row in loaded("lens.json") if "bystander" in row):
         (a, b), (c, d) = one["held_out"], one["bystanders"]
         used = ", ".join(f"{value:g}" for value in one["lens"].values() if value is not None) or "none"
+        used = used if one["policy"] == "lens" else "not allowed"
         rows.append([one["taught"], one["encoder"], used, f"{a:.3f} → {b:.3f}", one["bystander"], f"{c:.3f} → {d:.3f}",
                      f"{d / c - 1:+.1%}", f"{one['p']:.3f}"])  # fmt: skip
     head = [

@@ -13,6 +13,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
+from evokey.errors import InvalidSettings
 from evokey.evolution.attribution import Attribution, attribute
 from evokey.evolution.evidence import FOLDS, Taught, fold, sample
 from evokey.evolution.focus import Focus, strengths
@@ -43,6 +44,7 @@ TRIFLE = 0.0005
 ASKED, OWN_ASKED = 120, 400
 """Queries asked at the most: in each fold, and of the taught ones themselves."""
 NOTHING = Choice()
+LENSES = ("none", "dense", "all")
 T = TypeVar("T")
 Outcomes = Mapping[T, Scores]
 """nDCG@10 of some queries under each choice."""
@@ -52,8 +54,13 @@ Plan = tuple[tuple[Choice, ...], Weights]
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    lens: bool = True
-    """Whether questions may pass a lens."""
+    lens: str = "dense"
+    """Which retrievers' questions may pass a lens: none, dense, or all. That of words harms bystanders as yet."""
+
+    def __post_init__(self) -> None:
+        if self.lens not in LENSES:
+            raise InvalidSettings(f"policy guarded: lens is one of {', '.join(LENSES)}, not {self.lens!r}")
+
     weighs: ClassVar[bool] = False
 
     def propose(
@@ -128,7 +135,8 @@ class Fit:
     ) -> None:
         self._policy = policy
         attribution, focus = policy.attribute(retriever, lessons), Focus(retriever)
-        self.strengths = strengths(retriever) if policy.lens and len(lessons.queries) >= FEW else ()
+        wanted = policy.lens == "all" or policy.lens == retriever.kind
+        self.strengths = strengths(retriever) if wanted and len(lessons.queries) >= FEW else ()
         lenses = focus.lenses(attribution, self.strengths)
         self.pinned = Trial(retriever, attribution, pins, pools, lenses)
         self.folds = [_held(retriever, attribution, focus, self.strengths, lessons, pools, i) for i in range(FOLDS)]
