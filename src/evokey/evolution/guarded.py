@@ -55,7 +55,7 @@ Plan = tuple[tuple[Choice, ...], Weights]
 @dataclass(frozen=True, slots=True)
 class Guarded:
     lens: str = "dense"
-    """Which retrievers' questions may pass a lens: none, dense, or all. That of words harms bystanders as yet."""
+    """Which retrievers' questions may pass a lens: none, dense, or all. That of words pays too little as yet."""
 
     def __post_init__(self) -> None:
         if self.lens not in LENSES:
