@@ -182,8 +182,8 @@ def asking() -> str:
     changed, gained = found["other_passages"], found["gained"]
     said = (
         f"{found['questions']} questions, {found['lessons']} lessons, {found['model']}. Taught against untaught: p = "
-        f"{found['p_f1']:.2f} (F1), {found['p_rouge_l']:.2f} (ROUGE-L). {changed['questions']} questions were read from "
-        f"other passages after teaching, {gained['questions']} from more right ones"
+        f"{found['p_f1']:.2f} (F1), {found['p_rouge_l']:.2f} (ROUGE-L). {changed['questions']} questions were read "
+        f"from other passages after teaching, {gained['questions']} from more right ones"
     )
     if gained["questions"]:
         said += f" (token F1 {gained['untaught']:.3f} → {gained['taught']:.3f})"
