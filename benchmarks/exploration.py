@@ -34,6 +34,7 @@ EXPLORE = (0, 1, 2)
 MISTAKES = (0.0, 0.3)
 EARLY = 0.25
 """The share of the stream in which mistakes are made."""
+SPAN = 0.08
 COLOURS = {0: "0.45", 1: "#1f5fa8", 2: "#c78a2c"}
 NAMES = {"locomo10": "LoCoMo", "nfcorpus": "NFCorpus", "clinc150": "CLINC150", "scifact": "SciFact"}
 
@@ -167,6 +168,9 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
             style = {"lw": 1.9} if mistakes else {"lw": 1.1, "ls": (0, (4, 2))}
             panel.plot(at, values, color=COLOURS[explore], **style)
         panel.set(xlim=(0, length))
+        if name == "held_out":  # a scale on which a thousandth does not look like a gain
+            middle = sum(panel.get_ylim()) / 2
+            panel.set_ylim(middle - SPAN / 2, middle + SPAN / 2)
         if name == "credited":
             panel.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         if line == 0:

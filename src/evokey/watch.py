@@ -3,7 +3,7 @@
 Queries that searches are asked go through the loop (expand, search, answer, verify) in a process of its own, which
 reads the memory and writes nothing: searches here do not wait for it. What it verified is remembered here, which takes
 milliseconds. When some batches in a row bring little that is new (the paper's saturation rule), or many lessons wait,
-that process also proposes new keys, and they are published here.
+that process also proposes new keys and composes them; here they are only published.
 """
 
 from __future__ import annotations
