@@ -168,10 +168,14 @@ class Learner:
         try:
             thought: Thought = self._thinker.ask("think", query)
             report = self._remember(thought)
+            self._count(report)
+            return report
         finally:
             with self._change:
                 self._waiting.pop(query, None)
                 self._change.notify_all()
+
+    def _count(self, report: LearnReport) -> None:
         self.progress.thought += 1
         self.progress.calls += report.spent.calls
         self.progress.learned += report.lesson is not None
@@ -181,7 +185,6 @@ class Learner:
                 self._resting = True
                 self._waiting.clear()
             log.warning("the background learner rests: its budget of %d calls is spent", self._budget)
-        return report
 
     def _evolve(self) -> None:
         report = self._adopt(self._thinker.ask("propose"))
