@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
+from evokey.bench.ablations import ABLATIONS
 from evokey.bench.measures import MAIN
 from evokey.bench.runs import results
 from evokey.bench.tables import REFERENCE, UNTAUGHT, Grid, Row, Setting, budget, in_order, streams
@@ -44,6 +45,8 @@ COLOURS = {
 }
 OTHERS = ("#2a9d8f", "#b5547f", "#5c6b73", "#a0793d", "#4f7cac", "#8d6e97", "#94a13d", "#d1785a")
 MARKS = {UNTAUGHT: "|", REFERENCE: "o", "paper": "X", "nudge-n": "D", "nudge-m": "s", "expansion": "^", "bm25s": "_"}
+COLOURS |= dict(zip(ABLATIONS, OTHERS, strict=True))
+MARKS |= dict(zip(ABLATIONS, "vP*h<>p8", strict=True))
 NAMES = {UNTAUGHT: "untaught", "nudge-n": "NUDGE-N", "nudge-m": "NUDGE-M", "paper": "paper's rule"}
 UNLEARNED = (UNTAUGHT, "bm25s")
 """Systems without gains to show."""
@@ -275,8 +278,7 @@ def _legend(figure: Any, policies: Sequence[str]) -> None:
 
 def _colour(policy: str) -> str:
     """A colour of its own; the same in every figure."""
-    plain = policy.partition(":")[0]
-    return COLOURS.get(plain) or OTHERS[sum(map(ord, policy)) % len(OTHERS)]
+    return COLOURS.get(policy) or OTHERS[sum(map(ord, policy)) % len(OTHERS)]
 
 
 def _name(policy: str) -> str:

@@ -282,7 +282,7 @@ def _shown(name: str, value: Any, *, bold: bool) -> str:
         f"{value:+.4f}"
         if name in ("difference", "worst")
         else f"{value:.4f}"
-        if name.startswith("p")
+        if name in ("p", "p_holm")
         else f"{value:.3f}"
     )
     return f"**{shown}**" if bold else shown
