@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tiny
+import small_sets
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
@@ -35,7 +35,7 @@ def run(*arguments: object) -> Result:
 
 
 def test_an_unseen_folder_is_measured_and_told_as_json(tmp_path: Path) -> None:
-    folder, out = tiny.gap(tmp_path / "unseen"), tmp_path / "out"
+    folder, out = small_sets.gap(tmp_path / "unseen"), tmp_path / "out"
     result = run(folder, "--encoder", "bm25", "--policy", "none,guarded,paper", "--seeds", 2, "--out", out, "--json")
     assert (result.exit_code, result.stderr) == (0, "")
     found: list[dict[str, Any]] = json.loads(result.stdout)
@@ -54,7 +54,7 @@ def test_an_unseen_folder_is_measured_and_told_as_json(tmp_path: Path) -> None:
 
 def test_tables_and_figures_stand_beside_the_results_and_can_be_made_again(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="figures need: pip install 'evokey[bench]'")
-    folder, out = tiny.gap(tmp_path / "unseen"), tmp_path / "out"
+    folder, out = small_sets.gap(tmp_path / "unseen"), tmp_path / "out"
     result = run(
         folder, "--encoder", "bm25", "--policy", "none,guarded", "--seeds", 1, "--rate", "0.3,0.6", "--out", out
     )
@@ -100,7 +100,7 @@ def test_tables_and_figures_stand_beside_the_results_and_can_be_made_again(tmp_p
     ],
 )
 def test_wrong_use_is_one_line_that_says_what_to_do(tmp_path: Path, arguments: list[str], message: str) -> None:
-    folder = tiny.gap(tmp_path / "unseen")
+    folder = small_sets.gap(tmp_path / "unseen")
     result = run(*(part.format(folder) for part in arguments), "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert isinstance(result.exception, SystemExit)

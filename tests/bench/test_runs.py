@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-import tiny
+import small_sets
 
 pytest.importorskip("ir_measures", reason="the benchmark's measures need: pip install 'evokey[bench]'")
 
@@ -50,7 +50,7 @@ def test_a_plan_crosses_sets_encoders_systems_rates_and_seeds_without_what_canno
 
 
 def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:
-    folder, out = tiny.gap(tmp_path / "gap"), tmp_path / "out"
+    folder, out = small_sets.gap(tmp_path / "gap"), tmp_path / "out"
     first = list(runs.carried_out(planned(folder), out))
     stamps = {path.name: path.stat().st_mtime_ns for path in (out / "runs").iterdir()}
     again = list(runs.carried_out(planned(folder, seeds=3), out))
@@ -61,7 +61,7 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_result_is_made_again(tmp_path: Path) -> None:
-    folder, out = tiny.gap(tmp_path / "gap"), tmp_path / "out"
+    folder, out = small_sets.gap(tmp_path / "gap"), tmp_path / "out"
     first = list(runs.carried_out(planned(folder), out))
     broken = out / "runs" / first[0].run.file
     broken.write_text(broken.read_text()[:100])
@@ -71,7 +71,7 @@ def test_a_file_that_is_no_result_is_made_again(tmp_path: Path) -> None:
 
 
 def test_a_killed_benchmark_goes_on_where_it_was(tmp_path: Path) -> None:
-    folder, out = tiny.gap(tmp_path / "gap"), tmp_path / "out"
+    folder, out = small_sets.gap(tmp_path / "gap"), tmp_path / "out"
     going = subprocess.Popen([sys.executable, "-c", KILLED, str(folder), str(out)])
     deadline = time.monotonic() + 120
     while len(list((out / "runs").glob("*.json"))) < 2:
@@ -89,7 +89,7 @@ def test_a_killed_benchmark_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_two_processes_measure_what_one_measures(tmp_path: Path) -> None:
-    folder = tiny.gap(tmp_path / "gap")
+    folder = small_sets.gap(tmp_path / "gap")
     alone = list(runs.carried_out(planned(folder), tmp_path / "alone"))
     together = list(runs.carried_out(planned(folder), tmp_path / "together", jobs=2))
     assert values(together) == values(alone)
@@ -97,7 +97,7 @@ def test_two_processes_measure_what_one_measures(tmp_path: Path) -> None:
 
 
 def test_a_run_that_fails_is_told_and_does_not_stop_the_others(tmp_path: Path) -> None:
-    folder = tiny.gap(tmp_path / "gap")
+    folder = small_sets.gap(tmp_path / "gap")
     found = list(runs.carried_out(planned(folder, policies=["expansion", "none"], seeds=1), tmp_path / "out"))
     assert {one.run.policy: one.error is None for one in found} == {"expansion": False, "none": True}
     failed = next(one for one in found if one.error)

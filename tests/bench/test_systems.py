@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny
+import small_sets
 
 pytest.importorskip("ir_measures", reason="the benchmark's measures need: pip install 'evokey[bench]'")
 
@@ -33,7 +33,7 @@ def ndcg(result: dict[str, Any], group: str = "metrics") -> float:
 
 
 def test_untaught_nothing_is_found_and_taught_one_wording_finds_the_other(tmp_path: Path) -> None:
-    folder = tiny.gap(tmp_path / "gap")
+    folder = small_sets.gap(tmp_path / "gap")
     untaught, taught = (outcome(folder, tmp_path, policy=policy) for policy in ("none", "guarded"))
     assert (ndcg(untaught), ndcg(untaught, "taught")) == (0, 0)
     assert (ndcg(taught), ndcg(taught, "taught"), ndcg(taught, "overlap")) == (1, 1, 1)
@@ -42,7 +42,7 @@ def test_untaught_nothing_is_found_and_taught_one_wording_finds_the_other(tmp_pa
 
 
 def test_what_no_lesson_touches_is_reported_apart_and_stays_unfound(tmp_path: Path) -> None:
-    folder = tiny.gap(tmp_path / "gap")
+    folder = small_sets.gap(tmp_path / "gap")
     found = outcome(folder, tmp_path, protocol="holdout", rate=0.5)
     assert found["counts"]["overlap"] + found["counts"]["disjoint"] == found["queries"] == 24
     assert (ndcg(found, "overlap"), ndcg(found, "disjoint"), ndcg(found, "taught")) == (1, 0, 1)
@@ -50,12 +50,12 @@ def test_what_no_lesson_touches_is_reported_apart_and_stays_unfound(tmp_path: Pa
 
 
 def test_the_official_protocol_tests_what_train_has_taught(tmp_path: Path) -> None:
-    found = outcome(tiny.official(tmp_path / "gap"), tmp_path, protocol="official")
+    found = outcome(small_sets.official(tmp_path / "gap"), tmp_path, protocol="official")
     assert (found["queries"], found["counts"]["taught"], ndcg(found)) == (24, 24, 1)
 
 
 def test_a_stream_tells_the_quality_after_every_batch(tmp_path: Path) -> None:
-    found = outcome(tiny.gap(tmp_path / "gap"), tmp_path, protocol="stream", rate=0.5, batches=4)
+    found = outcome(small_sets.gap(tmp_path / "gap"), tmp_path, protocol="stream", rate=0.5, batches=4)
     assert [point["taught"] for point in found["stream"]] == [0, 6, 12, 18, 24]
     tested = [point["metrics"]["nDCG@10"] for point in found["stream"]]
     assert tested[0] == 0
@@ -66,14 +66,14 @@ def test_a_stream_tells_the_quality_after_every_batch(tmp_path: Path) -> None:
 
 
 def test_every_run_starts_from_an_untaught_memory(tmp_path: Path) -> None:
-    folder = tiny.gap(tmp_path / "gap")
+    folder = small_sets.gap(tmp_path / "gap")
     first, again = (outcome(folder, tmp_path, protocol="holdout", rate=0.5, seed=3) for _ in range(2))
     assert first["values"] == again["values"]
     assert ndcg(outcome(folder, tmp_path, policy="none")) == 0
 
 
 def test_expansion_at_query_time_finds_what_the_query_alone_does_not(tmp_path: Path) -> None:
-    folder = tiny.recorded(tiny.gap(tmp_path / "gap"))
+    folder = small_sets.recorded(small_sets.gap(tmp_path / "gap"))
     assert ndcg(outcome(folder, tmp_path, policy="expansion:oracle")) == 1
     assert ndcg(outcome(folder, tmp_path, policy="expansion")) == 1
     with pytest.raises(InvalidInput, match="no recorded expansions by nobody; there are: oracle"):
@@ -82,10 +82,12 @@ def test_expansion_at_query_time_finds_what_the_query_alone_does_not(tmp_path: P
 
 def test_bm25s_ranks_as_bm25_does(tmp_path: Path) -> None:
     texts = [f"{'cat ' * (n % 4)}{'dog ' * (n % 3)}bird{n} sings in tree{n % 5}{' leaf' * n}" for n in range(40)]
-    tiny.lines(tmp_path / "animals" / "corpus.jsonl", ({"_id": f"d{n}", "text": text} for n, text in enumerate(texts)))
+    small_sets.lines(
+        tmp_path / "animals" / "corpus.jsonl", ({"_id": f"d{n}", "text": text} for n, text in enumerate(texts))
+    )
     asked = {f"q{n}": f"which cats and dogs sing in tree{n} like bird{3 * n}" for n in range(5)}
-    tiny.lines(tmp_path / "animals" / "queries.jsonl", ({"_id": id, "text": text} for id, text in asked.items()))
-    tiny.qrels(tmp_path / "animals" / "qrels" / "test.tsv", {id: {"d3": 1} for id in asked})
+    small_sets.lines(tmp_path / "animals" / "queries.jsonl", ({"_id": id, "text": text} for id, text in asked.items()))
+    small_sets.qrels(tmp_path / "animals" / "qrels" / "test.tsv", {id: {"d3": 1} for id in asked})
     lab = systems.Lab(load(tmp_path / "animals"), "bm25", tmp_path)
     with systems.system("bm25s", lab) as theirs, systems.system("none", lab) as ours:
         for id, text in asked.items():
@@ -106,12 +108,12 @@ def sentences(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = {f"d{n}": f"a short note on the {thing}" for n, thing in enumerate(things)}
     asked = {f"{kind}{n}": f"{said} {thing}" for n, thing in enumerate(things)
              for kind, said in (("a", "do you have anything about a"), ("b", "please show me some"))}  # fmt: skip
-    tiny.lines(folder / "corpus.jsonl", ({"_id": id, "text": text} for id, text in texts.items()))
-    tiny.lines(folder / "queries.jsonl", ({"_id": id, "text": text} for id, text in asked.items()))
+    small_sets.lines(folder / "corpus.jsonl", ({"_id": id, "text": text} for id, text in texts.items()))
+    small_sets.lines(folder / "queries.jsonl", ({"_id": id, "text": text} for id, text in asked.items()))
     shifted = {
         id: {f"d{(int(id[1:]) + 1) % len(things)}": 1} for id in asked
     }  # what is sought is always the next thing
-    tiny.qrels(folder / "qrels" / "test.tsv", shifted)
+    small_sets.qrels(folder / "qrels" / "test.tsv", shifted)
     encoder = WordLlamaEncoder()
     (folder / "embeddings").mkdir()
     for name, rows in (
@@ -154,7 +156,7 @@ def test_a_wording_without_a_vector_beside_the_set_is_encoded(sentences: Path, t
     for name in ("corpus.jsonl", "queries.jsonl", "qrels", "embeddings"):
         (folder / name).symlink_to(sentences / name)
     rows = [json.loads(line) for line in (folder / "queries.jsonl").read_text().splitlines()]
-    tiny.lines(folder / "query_forms.jsonl", ({**row, "text": f"once more: {row['text']}"} for row in rows))
+    small_sets.lines(folder / "query_forms.jsonl", ({**row, "text": f"once more: {row['text']}"} for row in rows))
     data = load(folder)
     dealt = runs.protocols.split(data, "same-intent")
     assert runs._must_encode(replace(RUN, data=str(folder)), data, dealt)
@@ -166,7 +168,7 @@ def test_a_wording_without_a_vector_beside_the_set_is_encoded(sentences: Path, t
 
 @pytest.mark.parametrize("policy", ABLATIONS)
 def test_every_ablation_learns_or_says_it_did_not(tmp_path: Path, policy: str) -> None:
-    folder = tiny.recorded(tiny.gap(tmp_path / "gap"))
+    folder = small_sets.recorded(small_sets.gap(tmp_path / "gap"))
     found = outcome(folder, tmp_path, policy=policy, units="oracle", protocol="holdout", rate=0.6)
     untaught = outcome(folder, tmp_path, policy="none", protocol="holdout", rate=0.6)
     assert found["queries"] == untaught["queries"]
@@ -174,7 +176,7 @@ def test_every_ablation_learns_or_says_it_did_not(tmp_path: Path, policy: str) -
 
 
 def test_without_learned_words_the_gap_stays_open(tmp_path: Path) -> None:
-    folder = tiny.gap(tmp_path / "gap")
+    folder = small_sets.gap(tmp_path / "gap")
     assert ndcg(outcome(folder, tmp_path, policy="no-words")) == 0
 
 
