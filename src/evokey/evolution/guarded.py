@@ -52,7 +52,7 @@ Plan = tuple[tuple[Choice, ...], Weights]
 """A choice for each retriever, and the weight of each in the fused score."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Guarded:
     lens: str = "none"
     """Which retrievers' questions may pass a lens: none, dense, or all. Off until it is measured on all sets."""
