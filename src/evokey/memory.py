@@ -646,6 +646,7 @@ class Memory:
             if self._closed:
                 return
             self._closed = True
+            self._expanders.clear()  # they know this memory: without them it goes, and its files with it
             try:
                 if self._database.writing:
                     self._save(force=True)
