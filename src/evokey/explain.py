@@ -45,7 +45,7 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
         rows, step = overlay.touched.rows(number), overlay.choice.step
         evidence, norms = overlay.evidence[rows.start : rows.stop], overlay.norms[rows]
         likeness = np.asarray(keys.likeness(asked), np.float64)
-        grown = keys.grown(likeness, said, evidence, step, norms)
+        grown = keys.grown(likeness, keys.pulled(said, evidence), step, norms)
         row = int(grown.argmax())
         by, after = "moved key", float(grown[row])
         span = slice(evidence.indptr[row], evidence.indptr[row + 1])

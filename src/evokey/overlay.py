@@ -96,7 +96,8 @@ class Overlay:
         if self.choice.step:
             plain = likeness.ndim == 1 and not touched.several  # a document's score is its row's likeness
             base = best if plain else scan.likeness(touched.owners, touched.ordinals)
-            best = touched.best(self.texts.grown(base, likeness, self.evidence, self.choice.step, self.norms))
+            pulled = self.texts.pulled(likeness, self.evidence)
+            best = touched.best(self.texts.grown(base, pulled, self.choice.step, self.norms))
         if self.choice.handicap is not None:
             asked = question.asked or question  # what was taught is found again as it was said
             same = self.choice.step and asked is question

@@ -190,7 +190,8 @@ def test_a_key_grown_by_texts_never_scores_less_and_an_unlike_text_adds_nothing(
     question = LateQuestion(np.array([[1.0, 0.0]], np.float32))
     for columns, wanted in (([0], -0.8), ([1], 0.3), ([0, 1], 0.3)):
         evidence = evokey_evidence(columns, 0.5)
-        grown = key.grown(key.likeness(question), texts.likeness(question), evidence, 1.0, np.ones(1))
+        pulled = key.pulled(texts.likeness(question), evidence)
+        grown = key.grown(key.likeness(question), pulled, 1.0, np.ones(1))
         assert grown == pytest.approx([wanted])
 
 

@@ -11,7 +11,7 @@ from evokey.evolution import pools
 from evokey.evolution.attribution import attribute
 from evokey.evolution.evidence import FOLDS, fold, sample
 from evokey.evolution.guarded import chosen, traffic
-from evokey.evolution.judge import FEW_RIGHT, Judge, ndcg
+from evokey.evolution.judge import Judge, best, ndcg
 from evokey.evolution.trial import Trial
 from evokey.retriever import search
 from evokey.types import Choice
@@ -55,8 +55,8 @@ def test_the_gains_of_a_query_are_its_documents_grades() -> None:
     assert ndcg([7, 8, 9], {8: 2.0, 5: 1.0}) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("right", [1, 3, FEW_RIGHT, FEW_RIGHT + 5])
-def test_counting_ranks_and_picking_the_top_agree_with_ir_practice(right: int) -> None:
+@pytest.mark.parametrize("right", [1, 3, 11])
+def test_a_judge_agrees_with_ir_practice(right: int) -> None:
     chance = np.random.default_rng(right)
     scores = chance.integers(0, 30, (50, 40)).astype(np.float32)
     gains = np.zeros((50, 40), np.float32)
@@ -64,7 +64,6 @@ def test_counting_ranks_and_picking_the_top_agree_with_ir_practice(right: int) -
         gains[row, chance.choice(40, right, replace=False)] = chance.integers(1, 4, right)
     judge = Judge(gains, np.ones(50))
     distinct = scores + chance.permuted(np.tile(np.linspace(0, 0.9, 40, dtype=np.float32), (50, 1)), axis=1)
-    assert judge._counted(distinct) == pytest.approx(judge._picked(distinct))
     ranked = [np.argsort(-row, kind="stable") for row in distinct]
     graded = [{column: float(gain) for column, gain in enumerate(row) if gain} for row in gains]
     ideals = np.array(
@@ -73,6 +72,14 @@ def test_counting_ranks_and_picking_the_top_agree_with_ir_practice(right: int) -
     assert judge(distinct) / ideals == pytest.approx(
         [ndcg(order, one) for order, one in zip(ranked, graded, strict=True)]
     )
+
+
+def test_the_best_of_a_table_are_those_of_a_stable_sort() -> None:
+    chance = np.random.default_rng(0)
+    scores = chance.normal(size=(3, 40, 30)).astype(np.float32).round(1)
+    scores[chance.random(scores.shape) < 0.2] = -np.inf
+    scores[0, 0, :4] = [0.0, -0.0, 0.0, 1.0]
+    assert np.array_equal(best(scores, 10), np.argsort(-scores, axis=-1, kind="stable")[..., :10])
 
 
 def test_folds_follow_from_the_text_alone_and_are_about_equal() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 
-from evokey.evolution.attribution import Attribution
+from evokey.evolution.attribution import Attribution, Pairs
 from evokey.evolution.evidence import Taught
 from evokey.evolution.guarded import NOTHING, Fit, Guarded, Outcomes, Plan
 from evokey.evolution.policy import Policy
@@ -47,8 +47,8 @@ class Unshrunk(Attribution):
 
 
 class UnitsAlone(Attribution):
-    def say(self, units: float) -> Scores:
-        return (units or 1.0) * self.pairs.shares
+    def say(self, pairs: Pairs, units: float) -> Scores:
+        return (units or 1.0) * pairs.shares
 
 
 class NoShrinkage(Guarded):

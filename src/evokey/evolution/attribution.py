@@ -8,8 +8,7 @@ Where a document has several rows (chunks), a text is credited to the row it mat
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -24,7 +23,7 @@ from evokey.overlay import Overlay, Touched
 from evokey.retriever import Retriever
 from evokey.stores.embedded import Block, ordinals
 from evokey.stores.flat import DenseBlock
-from evokey.types import Choice, Numbers, Scores
+from evokey.types import Choice, Numbers, Scores, Vectors
 
 RESEMBLANCE = 0.5
 Moments = tuple[Scores, Scores]
@@ -45,6 +44,15 @@ class Attribution:
     words: Sequence[frozenset[str]]
     """The words of each text, where the retriever goes by words."""
     pairs: Pairs
+    whole: Attribution | None = None
+    """What this is a part of, if it is one: the same documents and texts, with fewer pairs."""
+    missing: Pairs | None = None
+    """The pairs that the whole has and this part has not."""
+
+    def without(self, queries: frozenset[str]) -> Self:
+        """What the others have taught, among the same documents and texts: some of them have learned nothing then."""
+        gone = np.array([text in queries for text in self.texts], bool)[self.pairs.queries]
+        return replace(self, pairs=self.pairs.where(~gone), whole=self, missing=self.pairs.where(gone))
 
     def only(self, queries: frozenset[str]) -> Self:
         """What these queries alone have taught."""
@@ -70,6 +78,11 @@ class Attribution:
     def documents(self) -> Numbers:
         return self.touched.documents
 
+    @property
+    def learners(self) -> Numbers:
+        """The documents that have learned anything."""
+        return self.documents[np.unique(self._places(self.pairs))]
+
     def _places(self, pairs: Pairs) -> Numbers:
         """The document (its place among the touched ones) of each pair."""
         return np.searchsorted(self.touched.starts, pairs.rows, side="right") - 1
@@ -80,50 +93,93 @@ class Attribution:
 
     def weights(self, spread: float, units: float) -> sparse.csr_array:
         """α for one β and η. Pairs without weight are left out: they are no recall rows either."""
-        pairs = self.pairs
-        omega = pairs.grades * pairs.credited ** (-spread) * self.say(units)
-        used = omega > 0
-        shape = (len(self.base), len(self.texts))
-        matrix = sparse.coo_array((omega[used], (pairs.rows[used], pairs.columns[used])), shape=shape).tocsr()
-        mass: Scores = np.asarray(matrix.sum(axis=1), np.float64).ravel()
-        if not mass.any():
-            return sparse.csr_array(shape)
-        total = np.where(mass > 0, mass + self.shrinkage(mass[mass > 0]), 1.0)
-        return sparse.csr_array(sparse.diags_array(1 / total) @ matrix)
+        matrix = self._matrix(self.pairs, spread, units)
+        shares = matrix.data / np.repeat(self._total(matrix), np.diff(matrix.indptr))
+        return sparse.csr_array((shares, matrix.indices, matrix.indptr), matrix.shape)
 
-    def say(self, units: float) -> Scores:
+    def _matrix(self, pairs: Pairs, spread: float, units: float) -> sparse.csr_array:
+        """ω of each pair."""
+        omega = pairs.grades * pairs.credited ** (-spread) * self.say(pairs, units)
+        used = omega > 0
+        starts = np.searchsorted(pairs.rows[used], np.arange(len(self.base) + 1))
+        shape = (len(self.base), len(self.texts))
+        matrix = sparse.csr_array((omega[used], pairs.columns[used], starts), shape)
+        matrix.sum_duplicates()  # a unit that two queries brought
+        return matrix
+
+    def _total(self, matrix: sparse.csr_array) -> Scores:
+        """Σω + c of each row; 1 where nothing was taught."""
+        mass = np.zeros(matrix.shape[0])
+        taught = np.flatnonzero(np.diff(matrix.indptr))
+        if len(taught):
+            mass[taught] = np.add.reduceat(matrix.data, matrix.indptr[taught])
+            mass[taught] += self.shrinkage(mass[taught])
+        return np.where(mass > 0, mass, 1.0)
+
+    def say(self, pairs: Pairs, units: float) -> Scores:
         """What each pair has to say for itself: a query 1, its units η together."""
-        return np.where(self.pairs.shares > 0, units * self.pairs.shares, 1.0)
+        return np.where(pairs.shares > 0, units * pairs.shares, 1.0)
 
     def shrinkage(self, mass: Scores) -> float:
         """c: what is added to the mass of every taught row."""
         return float(np.median(mass))
 
-    def norms(self, weights: sparse.csr_array, step: float, moments: Moments | None = None) -> Scores:
-        """ν: the length of k⁰ + λV before it is brought back to 1. Sparse keys are not normalised."""
-        if not len(self.documents) or not isinstance(self.base, DenseBlock) or not step:
+    def moments(self, spread: float, units: float) -> Moments | None:
+        """k⁰·V and V·V of each row: with them the length of a moved key is known for every step. Sparse keys are not
+        normalised."""
+        if not isinstance(self.base, DenseBlock):
+            return None
+        total, evidence = self._total(self._matrix(self.pairs, spread, units)), self._sum(spread, units)
+        along, square = np.vecdot(self.base.vectors, evidence), np.vecdot(evidence, evidence)
+        return along / total, square / total**2
+
+    def norms(self, step: float, moments: Moments | None) -> Scores:
+        """ν: the length of k⁰ + λV before it is brought back to 1."""
+        if moments is None or not step:
             return np.ones(len(self.base))
-        along, square = moments or self.moments(weights) or (np.zeros(0), np.zeros(0))
+        along, square = moments
         return np.sqrt(np.maximum(1 + 2 * step * along + step**2 * square, 1e-12))
 
-    def moments(self, weights: sparse.csr_array) -> Moments | None:
-        """k⁰·V and V·V of each row: with them the norm is known for every step."""
-        if not isinstance(self.base, DenseBlock) or not isinstance(self.block, DenseBlock):
-            return None
-        moved = weights @ self.block.vectors.astype(np.float64)
-        return np.vecdot(self.base.vectors.astype(np.float64), moved), np.vecdot(moved, moved)
+    def _sum(self, spread: float, units: float) -> Vectors:
+        """Σ ω e of each row. Of a part: that of the whole, less what is missing, which is little."""
+        key = (spread, units)
+        if self.whole is not None and self.missing is not None:
+            return np.asarray(self.whole._sum(*key) - self._product(self.missing, *key))
+        if key not in self._sums:
+            self._sums[key] = self._product(self.pairs, *key)
+        return self._sums[key]
+
+    def _product(self, pairs: Pairs, spread: float, units: float) -> Vectors:
+        assert isinstance(self.block, DenseBlock)
+        return np.asarray(self._matrix(pairs, spread, units).astype(np.float32) @ self.block.vectors)
+
+    @cached_property
+    def _sums(self) -> dict[tuple[float, float], Vectors]:
+        return {}
 
     def learned(self) -> dict[str, int]:
         """Every taught word, and how many documents were taught with it."""
-        found: dict[str, set[int]] = defaultdict(set)
-        for place, column in zip(self._places(self.pairs).tolist(), self.pairs.columns.tolist(), strict=True):
-            for word in self.words[column]:
-                found[word].add(place)
-        return {word: len(documents) for word, documents in sorted(found.items())}
+        words = sorted({word for said in self.words for word in said})
+        if not words:
+            return {}
+        place = {word: index for index, word in enumerate(words)}
+        said = sparse.csr_array(
+            (
+                np.ones(sum(map(len, self.words)), np.int32),
+                np.array([place[word] for spoken in self.words for word in spoken], np.int64),
+                np.cumsum([0, *map(len, self.words)]),
+            ),
+            (len(self.texts), len(words)),
+        )
+        pairs = self.pairs
+        shape = (len(self.documents), len(self.texts))
+        taught = sparse.csr_array((np.ones(len(pairs.rows), np.int32), (self._places(pairs), pairs.columns)), shape)
+        counts = np.bincount((taught @ said).indices, minlength=len(words))
+        return {word: count for word, count in zip(words, counts.tolist(), strict=True) if count}
 
     def overlay(self, choice: Choice, lens: Lens | None = None) -> Overlay:
         weights = self.weights(choice.spread, choice.units)
-        norms = self.norms(weights, choice.step)
+        norms = self.norms(choice.step, self.moments(choice.spread, choice.units) if choice.step else None)
         return Overlay(self.touched, self.texts, self.block, weights, norms, choice, self.learned(), lens)
 
 
@@ -141,15 +197,18 @@ class Pairs:
     shares: Scores
     """A unit's share among its query's units; 0 for the query itself."""
 
-    def where(self, kept: NDArray[np.bool_]) -> Pairs:
-        return Pairs(
-            self.rows[kept],
-            self.columns[kept],
-            self.queries[kept],
-            self.grades[kept],
-            self.credited[kept],
-            self.shares[kept],
-        )
+    def where(self, kept: NDArray[Any]) -> Pairs:
+        return Pairs(*(part[kept] for part in self._parts))
+
+    def joined(self, others: Pairs) -> Pairs:
+        return Pairs(*map(np.concatenate, zip(self._parts, others._parts, strict=True)))
+
+    def in_order(self) -> Pairs:
+        return self.where(np.lexsort((self.queries, self.columns, self.rows)))
+
+    @property
+    def _parts(self) -> tuple[NDArray[Any], ...]:
+        return self.rows, self.columns, self.queries, self.grades, self.credited, self.shares
 
     def renumbered(self, rows: Numbers, columns: Numbers) -> Pairs:
         """The same pairs when only these rows and columns are left."""
@@ -174,16 +233,36 @@ def attribute(retriever: Retriever, lessons: Taught) -> Attribution:
 
 
 def _paired(lessons: Taught, touched: Touched, texts: Sequence[str], match: _Match) -> Pairs:
-    known = set(touched.documents.tolist())
+    """All pairs, by row, then by text."""
     column = {text: index for index, text in enumerate(texts)}
-    found: list[tuple[int, int, int, float, int, float]] = []
-    for query, grades in lessons.grades.items():
-        asked = column[query]
-        for number, grade in grades.items():
-            if number in known:
-                found.append((match.row(query, number), asked, asked, grade, len(grades), 0.0))
-                for unit, share in match.shares(query, number):
-                    found.append((match.row(unit, number), column[unit], asked, grade, len(grades), share))
+    sizes = [len(grades) for grades in lessons.grades.values()]
+    asked = np.repeat([column[query] for query in lessons.queries], sizes).astype(np.int64)
+    numbers = np.array([number for grades in lessons.grades.values() for number in grades], np.int64)
+    grades = np.array([grade for grades in lessons.grades.values() for grade in grades.values()], np.float64)
+    here = np.flatnonzero(np.isin(numbers, touched.documents))
+    rows = [match.row(texts[asked[at]], int(numbers[at])) for at in here.tolist()] if touched.several else []
+    own = Pairs(
+        np.array(rows, np.int64) if touched.several else np.searchsorted(touched.documents, numbers[here]),
+        asked[here],
+        asked[here],
+        grades[here],
+        np.repeat(sizes, sizes)[here].astype(np.float64),
+        np.zeros(len(here)),
+    )
+    return own.joined(_units(lessons, own, touched, texts, column, match)).in_order()
+
+
+def _units(
+    lessons: Taught, own: Pairs, touched: Touched, texts: Sequence[str], column: Mapping[str, int], match: _Match
+) -> Pairs:
+    """The pairs of expansion units, beside those of their queries."""
+    found: list[tuple[int, int, int, float, float, float]] = []
+    queried, owners = np.array([text in lessons.units for text in texts], bool), touched.owners
+    for at in np.flatnonzero(queried[own.columns]).tolist() if lessons.units else ():
+        asked, owner = int(own.columns[at]), int(owners[own.rows[at]])
+        for unit, share in match.shares(texts[asked], owner):
+            row = match.row(unit, owner)
+            found.append((row, column[unit], asked, float(own.grades[at]), float(own.credited[at]), share))
     parts = list(zip(*found, strict=True)) or [()] * 6
     rows, columns, queries = (np.array(part, np.int64) for part in parts[:3])
     return Pairs(rows, columns, queries, *(np.array(part, np.float64) for part in parts[3:]))

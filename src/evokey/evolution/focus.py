@@ -40,8 +40,8 @@ class Focus:
 
     def lenses(self, taught: Attribution, wanted: Sequence[float]) -> dict[float, Lens]:
         """A lens of each strength; none where too little was taught."""
-        credited = _credited(taught)
-        if len(credited) < FEWEST or not wanted:
+        credited = _credited(taught) if wanted else {}
+        if len(credited) < FEWEST:
             return {}
         names = [taught.texts[column] for column in credited]
         store, base = self._retriever.store, taught.base

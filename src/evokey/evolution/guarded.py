@@ -246,7 +246,7 @@ def _held(
 ) -> Trial:
     """The queries of one fold, asked of what the other folds taught."""
     inside = [query for query in lessons.queries if fold(query) == index]
-    others = attribution.only(frozenset(lessons.queries) - frozenset(inside))
+    others = attribution.without(frozenset(inside))
     asked = lessons.only(sample(inside, ASKED))
     return Trial(retriever, others, asked, pools, focus.lenses(others, strengths) if inside else {})
 

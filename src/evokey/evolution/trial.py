@@ -7,26 +7,27 @@ no choice are left out first, by bounds that hold for all choices at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import groupby, product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from evokey.evolution.attribution import Attribution, Moments
+from evokey.evolution.contest import Contest, Deal, Move, Own, Recall, Table
 from evokey.evolution.evidence import Taught
 from evokey.evolution.judge import DEPTH, Judge, ideal
 from evokey.lens import Lens
 from evokey.overlay import Touched
 from evokey.retriever import Retriever
 from evokey.stores.embedded import Block
-from evokey.types import Choice, Numbers, Ranking, Scores
+from evokey.types import Choice, Ranking, Scores
 
-Table = NDArray[np.float32]
-CELLS = 4_000_000
+Way = tuple[float, float]
+"""β and η."""
+CELLS = 1_000_000
 """Size of the score tables worked on at a time (queries × touched documents)."""
 
 
@@ -48,22 +49,14 @@ class Sheet:
     """Untaught scores of the documents."""
     floor: float
 
-    def moved(self, weights: sparse.csr_array, step: float, norms: Scores) -> Table:
-        """Scores with keys moved by one (β, λ, η): the evidence for each row, and the norm of the moved key."""
-        if not step:
-            return self.base
-        grown = self.block.grown(self.rows, self.likeness, weights, step, norms)
-        return np.asarray(self.touched.best(grown), np.float32)
-
-    def recalled(self, weights: sparse.csr_array, handicap: float) -> Table:
-        """The best recall row of each document."""
-        totals = self.block.total(self.spoken)
-        best = np.maximum.reduceat(totals[:, weights.indices], weights.indptr[self.touched.starts[:-1]], axis=1)
-        return np.asarray(best - np.float32(handicap) * self.self_similarity[:, None], np.float32)
+    def moved(self, pulled: Any, step: float, norms: Scores) -> Table:
+        """Scores with keys moved by one step λ: what is pulled, and the norms of the moved keys."""
+        return np.asarray(self.touched.best(self.block.grown(self.rows, pulled, step, norms)), np.float32)
 
     @property
     def self_similarity(self) -> Table:
-        return np.array([question.self_similarity for question in self.questions], np.float32)
+        """Of each query, as a column."""
+        return np.array([question.self_similarity for question in self.questions], np.float32)[:, None]
 
 
 class Trial:
@@ -78,8 +71,11 @@ class Trial:
         self._attribution, self._retriever, self._asked, self._pools = taught, retriever, asked, pools
         self._lenses: Mapping[float, Lens] = lenses or {}
         self._learned = self._attribution.learned()
-        self._weights: dict[tuple[float, float], sparse.csr_array] = {}
-        self._moments: dict[tuple[float, float], Moments | None] = {}
+        self._weights: dict[Way, sparse.csr_array] = {}
+        self._moments: dict[Way, Moments | None] = {}
+        self._recall: dict[bool, Recall] = {}
+        self._known: list[dict[Choice, Scores]] = [{}, {}]
+        """Outcomes so far: of the queries, and of bystanders."""
         self._kept: dict[float | None, Sheet] = {}
         self._seen: dict[str, dict[float, Ranking]] = {}
         self._questions: dict[str, Any] = {}
@@ -90,7 +86,7 @@ class Trial:
 
     def strangers(self) -> int:
         """How many of the asked queries have no right document among the touched ones."""
-        touched = set(self._attribution.documents.tolist())
+        touched = set(self._attribution.learners.tolist())
         return sum(not touched & set(self._asked.grades[query]) for query in self.asked)
 
     @property
@@ -99,12 +95,12 @@ class Trial:
 
     def outcomes(self, choices: Sequence[Choice]) -> dict[Choice, Scores]:
         """nDCG@10 of every asked query (in their order) under every choice."""
-        return self._outcomes(choices, (False,))[0]
+        return self._outcomes(choices, bystanders=False)[0]
 
     def outcomes_and_bystanders(self, choices: Sequence[Choice]) -> tuple[dict[Choice, Scores], dict[Choice, Scores]]:
         """The same, and beside it the outcomes of bystanders: the queries' own documents have learned nothing, and what
         is left is how far others push in."""
-        asked, bystanders = self._outcomes(choices, (False, True))
+        asked, bystanders = self._outcomes(choices, bystanders=True)
         return asked, bystanders
 
     def rankings(self, choice: Choice, depth: int, *, bystanders: bool = False) -> list[tuple[Ranking, float]]:
@@ -164,7 +160,7 @@ class Trial:
     def _sheets(self, lens: float | None = None) -> Iterator[Sheet]:
         """Sheets of a bounded size; a single one is kept, as it is asked for again and again."""
         attribution, queries = self._attribution, self.asked
-        size = max(1, CELLS // (attribution.block.parts * max(len(attribution.base), len(attribution.pairs.rows), 1)))
+        size = max(1, CELLS // (attribution.block.parts * max(len(attribution.base), len(attribution.block), 1)))
         if lens not in self._kept and 0 < len(queries) <= size:
             self._kept[lens] = self._sheet_of(queries, lens)
         if lens in self._kept:
@@ -187,59 +183,101 @@ class Trial:
         base = np.asarray(touched.best(block.total(rows)), np.float32)
         return Sheet(asked, questions, touched, block, rows, likeness, spoken, base, block.floor)
 
-    def _weights_of(self, choice: Choice) -> sparse.csr_array:
-        key = (choice.spread, choice.units)
-        if key not in self._weights:
-            self._weights[key] = self._attribution.weights(*key)
-        return self._weights[key]
+    def _pulled(self, sheet: Sheet, way: Way) -> Any:
+        """What one (β, η) pulls. Tables are of single precision, and so is this."""
+        if way not in self._weights:
+            self._weights[way] = self._attribution.weights(*way).astype(np.float32)
+            self._moments[way] = self._attribution.moments(*way)
+        return sheet.block.pulled(sheet.likeness, self._weights[way])
 
-    def _moved(self, sheet: Sheet, choice: Choice) -> Table:
-        weights, key = self._weights_of(choice), (choice.spread, choice.units)
-        if choice.step and key not in self._moments:
-            self._moments[key] = self._attribution.moments(weights)
-        norms = self._attribution.norms(weights, choice.step, self._moments.get(key))
-        return sheet.moved(weights, choice.step, norms)
+    def _moved(self, sheet: Sheet, steps: Iterable[Choice]) -> Iterator[tuple[Move, Table]]:
+        """Scores with moved keys, for every (β, η, λ) among the choices."""
+        moves = sorted({(choice.spread, choice.units, choice.step) for choice in steps})
+        for way, group in groupby(moves, key=lambda move: move[:2]):
+            wanted = [move[2] for move in group]
+            pulled = self._pulled(sheet, way) if any(wanted) else None
+            for step in wanted:
+                norms = self._attribution.norms(step, self._moments.get(way))
+                yield (*way, step), sheet.moved(pulled, step, norms) if step else sheet.base
+
+    def _recalling(self, units: float) -> Recall:
+        """Which texts recall which documents; with the units, if these have a say."""
+        key = units > 0
+        if key not in self._recall:
+            self._recall[key] = Recall.of(self._attribution.weights(0.0, float(key)), self._attribution.touched)
+        return self._recall[key]
 
     def _scores(self, sheet: Sheet, choice: Choice) -> Table:
         if not sheet.base.shape[1]:
             return sheet.base
-        scores = self._moved(sheet, choice)
+        ((_, scores),) = self._moved(sheet, [choice])
         if choice.handicap is None:
             return scores
-        return np.maximum(scores, sheet.recalled(self._weights_of(choice), choice.handicap))
+        recalled = self._recalling(choice.units).everyone(sheet.block.total(sheet.spoken))
+        return np.maximum(scores, recalled - np.float32(choice.handicap) * sheet.self_similarity)
 
-    def _outcomes(self, choices: Sequence[Choice], as_bystanders: Sequence[bool]) -> list[dict[Choice, Scores]]:
-        found: list[dict[Choice, Scores]] = [{} for _ in as_bystanders]
-        for lens in dict.fromkeys(choice.lens for choice in choices):
-            group = [choice for choice in choices if choice.lens == lens]
-            for outcomes, part in zip(found, self._group_outcomes(group, lens, as_bystanders), strict=True):
-                outcomes.update(part)
-        return [{choice: outcomes[choice] for choice in choices} for outcomes in found]
+    def _outcomes(self, choices: Sequence[Choice], *, bystanders: bool) -> list[dict[Choice, Scores]]:
+        kinds = self._known[: 1 + bystanders]
+        missing = [choice for choice in choices if any(choice not in known for known in kinds)]
+        for lens in dict.fromkeys(choice.lens for choice in missing):
+            group = [choice for choice in missing if choice.lens == lens]
+            for known, part in zip(kinds, self._judged(group, lens, bystanders), strict=True):
+                known.update(part)
+        return [{choice: known[choice] for choice in choices} for known in kinds]
 
-    def _group_outcomes(
-        self, choices: Sequence[Choice], lens: float | None, as_bystanders: Sequence[bool]
-    ) -> list[dict[Choice, Scores]]:
-        """Of choices that share a lens."""
-        found: list[dict[Choice, list[Scores]]] = [{choice: [np.zeros(0)] for choice in choices} for _ in as_bystanders]
+    def _judged(self, choices: Sequence[Choice], lens: float | None, bystanders: bool) -> list[dict[Choice, Scores]]:
+        """Outcomes of choices that share a lens."""
+        found: list[dict[Choice, list[Scores]]] = [
+            {choice: [np.zeros(0)] for choice in choices} for _ in range(1 + bystanders)
+        ]
         for sheet in self._sheets(lens):
             ideals = np.array([ideal(self._asked.grades[query]) for query in sheet.asked])
-            others, other_gains = self._untouched(sheet, lens)
+            others, gains = self._untouched(sheet, lens)
             if not sheet.base.shape[1]:
-                flat = Judge(other_gains, ideals)(others)
+                flat = Judge(gains, ideals)(others)
                 for outcomes, choice in product(found, choices):
                     outcomes[choice].append(flat)
                 continue
-            tables = self._pruned(sheet, choices, others)
-            own_gains = np.take_along_axis(self._gains(sheet.asked), tables.columns, 1)
-            judge = Judge(np.concatenate([own_gains, other_gains], axis=1), ideals)
-            unmoved = np.take_along_axis(sheet.base, tables.columns, 1)
-            for choice in choices:
-                moved = tables.scores(choice)
-                for outcomes, bystanders in zip(found, as_bystanders, strict=True):
-                    scores = np.where(own_gains > 0, unmoved, moved) if bystanders else moved
-                    scores = np.where(scores > sheet.floor, scores, -np.inf)
-                    outcomes[choice].append(judge(np.concatenate([scores, others], axis=1)))
+            contest = self._contest(sheet, choices, others, gains)
+            for outcomes, part in zip(found, contest.outcomes(choices, ideals, bystanders), strict=True):
+                for choice, scores in part.items():
+                    outcomes[choice].append(scores)
         return [{choice: np.concatenate(parts) for choice, parts in outcomes.items()} for outcomes in found]
+
+    def _contest(self, sheet: Sheet, choices: Sequence[Choice], others: Table, gains: Table) -> Contest:
+        """The documents that may reach the top ten under some choice.
+
+        A document is among the ten best by the better of two scores only if it is so by one of them: by a moved key, or
+        by a recall row. Right documents and others are looked at apart, as right ones stay behind when their query is a
+        bystander.
+        """
+        right, moved = self._gains(sheet.asked), {}
+        own = Own.of(right)
+        kept, ahead = np.zeros(sheet.base.shape, bool), np.zeros(len(own.queries), bool)
+        lowest = np.full(len(others), np.inf, np.float32)
+        for move, table in self._moved(sheet, choices):
+            moved[move] = table
+            bar = np.maximum(own.bar(table), others[:, -1])
+            kept |= (table >= bar[:, None]) & (table > sheet.floor)
+            ahead |= own.ahead(table, bar)
+            lowest = np.minimum(lowest, bar)
+        kept[own.queries, own.columns] = ahead | own.ahead(sheet.base, lowest)
+        totals, recalling = sheet.block.total(sheet.spoken), {}
+        for units in {choice.units for choice in choices if choice.handicap is not None}:
+            recalling[units] = self._recalling(units)
+            recalling[units].keep(kept, totals, right, sheet.floor)
+        queries, columns = np.nonzero(kept)
+        deal = Deal.of(queries, len(kept))
+        return Contest(
+            {move: deal(table[queries, columns]) for move, table in moved.items()},
+            {units: deal(recall.scores(totals, queries, columns)) for units, recall in recalling.items()},
+            deal(sheet.base[queries, columns]),
+            deal(right[queries, columns], 0),
+            others,
+            gains,
+            sheet.self_similarity,
+            sheet.floor,
+        )
 
     def _untouched(self, sheet: Sheet, lens: float | None) -> tuple[Table, Table]:
         """The ten best untouched documents of each pool: scores and gains. No choice but the lens changes them."""
@@ -265,39 +303,3 @@ class Trial:
             here = documents[place] == numbers
             gains[row, place[here]] = np.array(list(grades.values()))[here]
         return gains
-
-    def _pruned(self, sheet: Sheet, choices: Sequence[Choice], others: Table) -> _Pruned:
-        """Keep the documents that may reach the top ten: whose best score passes the tenth-best of the worst ones."""
-        moves = {(choice.spread, choice.units, choice.step): choice for choice in choices}
-        moved = {key: self._moved(sheet, choice) for key, choice in moves.items()}
-        low = np.minimum.reduce(list(moved.values()))
-        high = np.maximum.reduce(list(moved.values()))
-        recalled: dict[float, Table] = {}
-        rows_used = [choice.handicap for choice in choices if choice.handicap is not None]
-        for units in sorted({choice.units for choice in choices}) if rows_used else []:
-            recalled[units] = sheet.recalled(self._weights_of(Choice(units=units)), 0.0)
-            lenient = recalled[units] - np.float32(min(rows_used)) * sheet.self_similarity[:, None]
-            high = np.maximum(high, lenient)
-        everything = np.concatenate([low, others], axis=1)
-        tenth = np.partition(everything, everything.shape[1] - DEPTH, axis=1)[:, everything.shape[1] - DEPTH]
-        width = int((high >= tenth[:, None]).sum(axis=1).max(initial=1))
-        width = min(max(width, 1), high.shape[1])
-        columns = np.argpartition(-high, width - 1, axis=1)[:, :width]
-        columns.sort(axis=1)
-        kept_moved = {key: np.take_along_axis(table, columns, 1) for key, table in moved.items()}
-        kept_rows = {units: np.take_along_axis(table, columns, 1) for units, table in recalled.items()}
-        return _Pruned(columns, kept_moved, kept_rows, sheet.self_similarity[:, None])
-
-
-@dataclass(frozen=True, slots=True)
-class _Pruned:
-    columns: Numbers
-    moved: Mapping[tuple[float, float, float], Table]
-    recalled: Mapping[float, Table]
-    self_similarity: Table
-
-    def scores(self, choice: Choice) -> Table:
-        moved = self.moved[choice.spread, choice.units, choice.step]
-        if choice.handicap is None:
-            return moved
-        return np.maximum(moved, self.recalled[choice.units] - np.float32(choice.handicap) * self.self_similarity)

@@ -58,15 +58,18 @@ class Block(ABC, Generic[Question]):
         return likeness
 
     @staticmethod
-    def grown(
-        base: NDArray[Any], texts: NDArray[Any], evidence: sparse.csr_array, step: float, norms: Scores
-    ) -> NDArray[Any]:
-        """Scores of rows grown by λ times the evidence of texts, k⁰ ⊕ λV: here ⊕ is addition, with the norm ν.
+    def pulled(texts: NDArray[Any], evidence: sparse.csr_array) -> Any:
+        """What the evidence of texts brings to each row, whatever the step: here q·V.
 
-        Likeness of rows and texts to one question, or to several (first axis).
+        Likeness of texts to one question, or to several (first axis); so are the rows of `grown`.
         """
-        pull = (evidence @ texts.T).T
-        return np.asarray((base + np.asarray(step, base.dtype) * pull.astype(base.dtype, copy=False)) / norms)
+        return (evidence @ texts.T).T
+
+    @staticmethod
+    def grown(base: NDArray[Any], pulled: Any, step: float, norms: Scores) -> NDArray[Any]:
+        """Scores of rows grown by λ times what is pulled, k⁰ ⊕ λV: here ⊕ is addition, with the norm ν."""
+        moved = base + np.asarray(step, base.dtype) * pulled.astype(base.dtype, copy=False)
+        return np.asarray(moved / norms.astype(base.dtype, copy=False))
 
     @abstractmethod
     def take(self, rows: Numbers) -> Self: ...

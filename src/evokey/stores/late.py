@@ -64,9 +64,12 @@ class LateBlock(Block[LateQuestion]):
         return np.asarray(likeness.sum(axis=-1))
 
     @staticmethod
-    def grown(
-        base: NDArray[Any], texts: NDArray[Any], evidence: sparse.csr_array, step: float, norms: Scores
-    ) -> NDArray[Any]:
+    def pulled(texts: NDArray[Any], evidence: sparse.csr_array) -> Any:
+        return texts, evidence
+
+    @staticmethod
+    def grown(base: NDArray[Any], pulled: Any, step: float, norms: Scores) -> NDArray[Any]:
+        texts, evidence = pulled
         scale = np.minimum(1, step * evidence.data).astype(base.dtype)[:, None]
         said = brought(texts[..., evidence.indices, :], scale)
         taught = np.flatnonzero(np.diff(evidence.indptr))
