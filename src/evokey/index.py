@@ -50,6 +50,9 @@ class Index:
         self._mutex = threading.RLock()
         self._version = NEVER
         self._composed: dict[int, Overlays] = {}
+        self._read: tuple[Any, Log] | None = None
+        self._remembered: tuple[int, Any] = (0, None)
+        """The last lesson whose vector is known, and its mark."""
         self.position, self.epoch, self._redacted = Position(), 0, 0
         self.live: Numbers = np.zeros(0, np.int64)
         self.catch_up()
@@ -135,8 +138,13 @@ class Index:
         return dict(zip(self.fusion.names, self.fusion.untaught, strict=True))
 
     def log(self, up_to: int) -> Log:
-        """The lessons up to a number."""
-        return Log(self._lessons, self._epochs, up_to)
+        """The lessons up to a number. The last reading is kept for as long as it says what the ledger says: a published
+        epoch is composed from what was read to propose it."""
+        state = up_to, self._lessons.extent(up_to), self._documents.position()
+        with self._mutex:
+            if self._read is None or self._read[0] != state:
+                self._read = state, Log(self._lessons, self._epochs, up_to)
+            return self._read[1]
 
     # ---- following the ledger
 
@@ -186,9 +194,15 @@ class Index:
             retriever.index(list(self._documents.entries(missing[start : start + BATCH])), self._words)
 
     def remember(self) -> None:
-        """Query vectors that callers handed in live in the lessons alone."""
-        if self.given is not None:
-            self.given.remember(self._lessons.vectors())
+        """Query vectors that callers handed in live in the lessons alone. Those that came since are added, unless some
+        were forgotten."""
+        if self.given is None:
+            return
+        number, mark = self._remembered
+        afresh = mark != self._lessons.mark(number)
+        self.given.remember(self._lessons.vectors(0 if afresh else number), afresh=afresh)
+        last = self._lessons.last
+        self._remembered = last, self._lessons.mark(last)
 
     def save(self, *, force: bool = False) -> None:
         """Write base keys that are only in memory: when they are many, or now if forced."""

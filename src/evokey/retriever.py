@@ -163,9 +163,12 @@ class GivenRetriever(DenseRetriever):
         self.check_dimension(vector[None])
         return DenseQuestion(vector)
 
-    def remember(self, vectors: Mapping[str, Vectors]) -> None:
-        """The query vectors of all lessons; nothing else is known."""
-        self._encoder.known = dict(vectors)
+    def remember(self, vectors: Mapping[str, Vectors], *, afresh: bool = True) -> None:
+        """The query vectors of lessons: of all, or of those that came since; nothing else is known."""
+        if afresh:
+            self._encoder.known = dict(vectors)
+        else:
+            self._encoder.known.update(vectors)
 
 
 class LateRetriever:

@@ -43,7 +43,7 @@ def test_a_trial_finds_what_searches_with_that_choice_find(opened: Opener, datas
         overlay = attribution.overlay(choice)
         for place, query in enumerate(asked.queries):
             found = search(retriever, retriever.question(query, overlay.learned), 10, overlay)
-            assert outcomes[choice][place] == pytest.approx(ndcg(found.numbers, asked.grades[query]), abs=0.02)
+            assert outcomes[choice][place] == pytest.approx(ndcg(found.numbers, asked.grades[query]), abs=1e-6)
     assert len({round(float(outcomes[choice].mean()), 6) for choice in CHOICES}) >= len(CHOICES) - 1
 
 

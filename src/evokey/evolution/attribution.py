@@ -127,7 +127,7 @@ class Attribution:
     def moments(self, spread: float, units: float) -> Moments | None:
         """k⁰·V and V·V of each row: with them the length of a moved key is known for every step. Sparse keys are not
         normalised."""
-        if not isinstance(self.base, DenseBlock):
+        if not isinstance(self.base, DenseBlock) or not len(self.base):
             return None
         total, evidence = self._total(self._matrix(self.pairs, spread, units)), self._sum(spread, units)
         along, square = np.vecdot(self.base.vectors, evidence), np.vecdot(evidence, evidence)

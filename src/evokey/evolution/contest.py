@@ -106,23 +106,23 @@ class Own:
         return np.asarray(scores >= bar[self.queries])
 
     def bar(self, table: Table) -> Table:
-        """What other documents must score at least to be among their ten best; or less: of columns dealt into heaps,
-        the tenth-best heap is not above the tenth-best column."""
+        """What other documents must score at least to be among their ten best."""
         aside = table[self.queries, self.columns]
         table[self.queries, self.columns] = -np.inf
-        heaps = table.shape[1] // STRIDE
-        best = table[:, : STRIDE * heaps].reshape(len(table), STRIDE, heaps).max(axis=1) if heaps > DEPTH else table
-        found = _tenth(best)
+        found = _tenth(table)
         table[self.queries, self.columns] = aside
         return found
 
 
 def _tenth(table: Table) -> Table:
-    """The tenth-best score of each row; −inf where there are fewer."""
-    width = table.shape[1]
+    """The tenth-best score of each row, or less; −inf where there are fewer. Of columns dealt into heaps, the
+    tenth-best heap is not above the tenth-best column."""
+    heaps = table.shape[1] // STRIDE
+    best = table[:, : STRIDE * heaps].reshape(len(table), STRIDE, heaps).max(axis=1) if heaps > DEPTH else table
+    width = best.shape[1]
     if width < DEPTH:
         return np.full(len(table), -np.inf, np.float32)
-    return np.asarray(np.partition(table, width - DEPTH, axis=1)[:, width - DEPTH])
+    return np.asarray(np.partition(best, width - DEPTH, axis=1)[:, width - DEPTH])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ verdicts of one actor on one query and document the latest counts.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from evokey.ledger.lessons import Credit
+from evokey.ledger.lessons import Vote
 
 FOLDS = 10
 
@@ -31,17 +31,29 @@ class Taught:
         return Taught({query: self.grades[query] for query in queries}, self.units)
 
 
-def taught(credits: Sequence[Credit], units: Mapping[str, Sequence[str]]) -> Taught:
+def taught(votes: Iterable[Vote], units: Mapping[str, Sequence[str]]) -> Taught:
     """Merge verdicts: the latest of each actor, then the mean over actors; right is a mean above 0."""
-    latest: dict[tuple[str, int], dict[str | None, float]] = {}
-    for credit in credits:
-        latest.setdefault((credit.query, credit.number), {})[credit.actor] = credit.grade
-    grades: dict[str, dict[int, float]] = {}
-    for query, number in sorted(latest):
-        votes = sorted(grade for grade in latest[query, number].values() if grade)  # 0 takes a verdict back
-        if sum(votes) > 0:
-            grades.setdefault(query, {})[number] = sum(votes) / len(votes)
+    heard: dict[str, list[tuple[str | None, Sequence[tuple[int, float]]]]] = {}
+    for query, actor, said in votes:
+        heard.setdefault(query, []).append((actor, said))
+    grades = {query: _merged(heard[query]) for query in sorted(heard)}
+    grades = {query: right for query, right in grades.items() if right}
     return Taught(grades, {query: units[query] for query in grades if query in units})
+
+
+def _merged(heard: Sequence[tuple[str | None, Sequence[tuple[int, float]]]]) -> dict[int, float]:
+    if len(heard) == 1:
+        return {number: grade for number, grade in sorted(heard[0][1]) if grade > 0}
+    latest: dict[int, dict[str | None, float]] = {}
+    for actor, said in heard:
+        for number, grade in said:
+            latest.setdefault(number, {})[actor] = grade
+    right = {}
+    for number in sorted(latest):
+        given = sorted(grade for grade in latest[number].values() if grade)  # 0 takes a verdict back
+        if sum(given) > 0:
+            right[number] = sum(given) / len(given)
+    return right
 
 
 def _hash(query: str) -> int:
@@ -51,6 +63,14 @@ def _hash(query: str) -> int:
 def fold(query: str) -> int:
     """Which part of the cross-fit a query belongs to: fixed by its text alone."""
     return _hash(query) % FOLDS
+
+
+def folds(queries: Sequence[str]) -> list[list[str]]:
+    """All queries by fold."""
+    found: list[list[str]] = [[] for _ in range(FOLDS)]
+    for query in queries:
+        found[fold(query)].append(query)
+    return found
 
 
 def sample(queries: Sequence[str], size: int) -> list[str]:

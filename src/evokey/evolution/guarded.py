@@ -7,15 +7,15 @@ the documents alone: asked twice, in whatever order the lessons came, it answers
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from evokey.errors import InvalidSettings
 from evokey.evolution.attribution import Attribution, attribute
-from evokey.evolution.evidence import FOLDS, Taught, fold, sample
+from evokey.evolution.evidence import FOLDS, Taught, folds, sample
 from evokey.evolution.focus import Focus, strengths
 from evokey.evolution.judge import Judge, ideal
 from evokey.evolution.policy import Log, Proposal
@@ -41,7 +41,7 @@ NEAR, CLEARLY = 0.5, 1.0
 """How many standard errors behind the best still count as good as the best; and how many ahead are clearly better."""
 TRIFLE = 0.0005
 """The share of held-out quality that may be lost for their sake, if it is within the noise."""
-ASKED, OWN_ASKED = 120, 400
+ASKED, OWN_ASKED = 80, 250
 """Queries asked at the most: in each fold, and of the taught ones themselves."""
 NOTHING = Choice()
 LENSES = ("none", "dense", "all")
@@ -62,6 +62,8 @@ class Guarded:
             raise InvalidSettings(f"policy guarded: lens is one of {', '.join(LENSES)}, not {self.lens!r}")
 
     weighs: ClassVar[bool] = False
+    _attributed: dict[str, tuple[Any, Any, Attribution]] = field(default_factory=dict, init=False, repr=False)
+    """What was attributed last, by retriever: for which lessons and rows."""
 
     def propose(
         self,
@@ -88,9 +90,18 @@ class Guarded:
     def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
         if not log.taught.queries:
             return UNTAUGHT
-        attribution = self.attribute(retriever, log.taught)
+        attribution = self._attribution(retriever, log.taught)
+        self._attributed.clear()
         lenses = {} if choice.lens is None else Focus(retriever).lenses(attribution, (choice.lens,))
         return attribution.overlay(choice, lenses.get(choice.lens) if choice.lens is not None else None)
+
+    def _attribution(self, retriever: Retriever, lessons: Taught) -> Attribution:
+        """Kept from the proposal until it is published."""
+        rows = retriever.store.rows
+        known = self._attributed.get(retriever.name)
+        if known is None or known[0] is not lessons or known[1] is not rows:
+            known = self._attributed[retriever.name] = lessons, rows, self.attribute(retriever, lessons)
+        return known[2]
 
     def attribute(self, retriever: Retriever, lessons: Taught) -> Attribution:
         """Who was taught what."""
@@ -134,12 +145,15 @@ class Fit:
         self, policy: Guarded, retriever: Retriever, lessons: Taught, pools: Mapping[str, Ranking], pins: Taught
     ) -> None:
         self._policy = policy
-        attribution, focus = policy.attribute(retriever, lessons), Focus(retriever)
+        attribution, focus = policy._attribution(retriever, lessons), Focus(retriever)
         wanted = policy.lens == "all" or policy.lens == retriever.kind
         self.strengths = strengths(retriever) if wanted and len(lessons.queries) >= FEW else ()
         lenses = focus.lenses(attribution, self.strengths)
         self.pinned = Trial(retriever, attribution, pins, pools, lenses)
-        self.folds = [_held(retriever, attribution, focus, self.strengths, lessons, pools, i) for i in range(FOLDS)]
+        self.folds = [
+            _held(retriever, attribution, focus, self.strengths, lessons, pools, inside)
+            for inside in folds(lessons.queries)
+        ]
         self.own = Trial(retriever, attribution, lessons.only(sample(lessons.queries, OWN_ASKED)), pools, lenses)
         asked = sum(len(trial.asked) for trial in self.folds)
         self.strangers = sum(trial.strangers() for trial in self.folds) / max(asked, 1)
@@ -242,10 +256,9 @@ def _held(
     strengths: Sequence[float],
     lessons: Taught,
     pools: Mapping[str, Ranking],
-    index: int,
+    inside: Sequence[str],
 ) -> Trial:
     """The queries of one fold, asked of what the other folds taught."""
-    inside = [query for query in lessons.queries if fold(query) == index]
     others = attribution.without(frozenset(inside))
     asked = lessons.only(sample(inside, ASKED))
     return Trial(retriever, others, asked, pools, focus.lenses(others, strengths) if inside else {})

@@ -36,13 +36,13 @@ class Log:
 
     @cached_property
     def taught(self) -> Taught:
-        return taught(self.lessons.credits(self.up_to), self.lessons.units(self.up_to))
+        return taught(self.lessons.votes(self.up_to), self.lessons.units(self.up_to))
 
     @cached_property
     def successes(self) -> Sequence[Success]:
         return self.lessons.successes(self.up_to)
 
-    @cached_property
+    @property
     def marks(self) -> Sequence[int]:
         return self.epochs.marks(self.up_to)
 

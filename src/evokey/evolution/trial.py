@@ -49,6 +49,11 @@ class Sheet:
     """Untaught scores of the documents."""
     floor: float
 
+    @property
+    def least(self) -> float:
+        """The least score with which a document is found."""
+        return float(np.nextafter(np.float32(self.floor), np.float32(np.inf)))
+
     def moved(self, pulled: Any, step: float, norms: Scores) -> Table:
         """Scores with keys moved by one step λ: what is pulled, and the norms of the moved keys."""
         return np.asarray(self.touched.best(self.block.grown(self.rows, pulled, step, norms)), np.float32)
@@ -258,7 +263,7 @@ class Trial:
         for move, table in self._moved(sheet, choices):
             moved[move] = table
             bar = np.maximum(own.bar(table), others[:, -1])
-            kept |= (table >= bar[:, None]) & (table > sheet.floor)
+            kept |= table >= np.maximum(bar, np.float32(sheet.least))[:, None]
             ahead |= own.ahead(table, bar)
             lowest = np.minimum(lowest, bar)
         kept[own.queries, own.columns] = ahead | own.ahead(sheet.base, lowest)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +24,10 @@ class Credit:
     actor: str | None
     number: int
     grade: float
+
+
+Vote = tuple[str, str | None, Sequence[tuple[int, float]]]
+"""A query, an actor, and documents (numbers) with their grades."""
 
 
 class Lessons:
@@ -69,6 +76,23 @@ class Lessons:
             (up_to,),
         )
         return [Credit(*row) for row in rows]
+
+    def votes(self, up_to: int) -> list[Vote]:
+        """The same, lesson by lesson: what each says about which documents."""
+        rows = self._db.all(
+            "SELECT v.lesson, d.number, v.grade FROM verdicts v "
+            "JOIN documents d ON d.id = v.document AND d.hash = v.hash WHERE v.lesson <= ? ORDER BY v.lesson",
+            (up_to,),
+        )
+        said = {lesson: [row[1:] for row in group] for lesson, group in groupby(rows, key=itemgetter(0))}
+        asked = self._db.all("SELECT number, query, actor FROM lessons WHERE number <= ? ORDER BY number", (up_to,))
+        return [(query, actor, said[lesson]) for lesson, query, actor in asked if lesson in said]
+
+    def extent(self, up_to: int) -> tuple[int, int]:
+        """How many lessons there are up to a number, and verdicts in them: less after some were forgotten."""
+        lessons = self._db.one("SELECT count(*) FROM lessons WHERE number <= ?", (up_to,))
+        verdicts = self._db.one("SELECT count(*) FROM verdicts WHERE lesson <= ?", (up_to,))
+        return int(lessons[0]), int(verdicts[0])
 
     def successes(self, up_to: int) -> list[Success]:
         """Lessons up to a number in which some document was right, in order, with what they had retrieved."""
@@ -122,10 +146,20 @@ class Lessons:
         rows = self._db.all("SELECT query FROM lessons UNION SELECT u.value FROM lessons l, json_each(l.units) u")
         return {row[0] for row in rows}
 
-    def vectors(self) -> dict[str, Vectors]:
-        """Query vectors that callers handed in; of several for one query the smallest, whatever came first."""
-        rows = self._db.all("SELECT query, min(vector) FROM lessons WHERE vector IS NOT NULL GROUP BY query")
+    def vectors(self, after: int = 0) -> dict[str, Vectors]:
+        """Query vectors that callers handed in, of queries in lessons after a number; of several for one query the
+        smallest, whatever came first."""
+        rows = self._db.all(
+            "SELECT query, min(vector) FROM lessons WHERE vector IS NOT NULL "
+            "AND query IN (SELECT query FROM lessons WHERE number > ?) GROUP BY query",
+            (after,),
+        )
         return {query: np.frombuffer(blob, np.float32) for query, blob in rows}
+
+    def mark(self, number: int) -> tuple[int, Any]:
+        """How many lessons there are up to a number, and what the last of them was: less or other after a change."""
+        found = self._db.one("SELECT number, query, vector FROM lessons WHERE number = ?", (number,))
+        return len(self) - self.count_after(number), found
 
     def count_to(self, number: int) -> int:
         return int(self._db.one("SELECT count(*) FROM lessons WHERE number <= ?", (number,))[0])
