@@ -6,7 +6,7 @@ the documents alone: asked twice, in whatever order the lessons came, it answers
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, ClassVar, TypeVar
@@ -39,6 +39,8 @@ STRANGERS = 0.5
 HARM = 2.0
 NEAR, CLEARLY = 0.5, 1.0
 """How many standard errors behind the best still count as good as the best; and how many ahead are clearly better."""
+EQUAL = 0.01
+"""What taught queries may lose among choices that count as equal."""
 TRIFLE = 0.0005
 """The share of held-out quality that may be lost for their sake, if it is within the noise."""
 ASKED, OWN_ASKED = 80, 250
@@ -180,7 +182,7 @@ class Fit:
         held_out = _joined([asked for asked, _ in folds])
         bystanders = _joined([others for _, others in folds])
         expected = traffic(held_out, bystanders, NOTHING, strangers=self.strangers, untouched=self.untouched)
-        return chosen(held_out, expected, self.own.outcomes(choices), NOTHING), expected
+        return chosen(held_out, expected, self.own.outcomes(choices), NOTHING, reserved), expected
 
 
 class Jury:
@@ -288,13 +290,24 @@ def _all(choice: Choice, untaught: Plan) -> Plan:
     return tuple(choice for _ in untaught[0]), untaught[1]
 
 
-def chosen(held_out: Outcomes[T], expected: Outcomes[T], taught: Outcomes[T], untaught: T) -> T:
+def reserved(choice: Choice) -> float:
+    """How far recall rows hold back: they reach into questions that nobody has taught yet."""
+    return np.inf if choice.handicap is None else choice.handicap
+
+
+def chosen(
+    held_out: Outcomes[T],
+    expected: Outcomes[T],
+    taught: Outcomes[T],
+    untaught: T,
+    reserve: Callable[[T], float] = lambda _: 0.0,
+) -> T:
     """The choice to make, from what each does to held-out queries, to expected traffic, and to the taught queries.
 
     1. Harmless: held-out queries do not fall below the untaught index (but for a trifle that is within the noise).
     2. Faithful: of these, those that give the taught queries most of what any of them gives.
     3. Of these, as good as the best for the traffic to expect (within the noise), the best for the taught queries;
-       among equals the best for the traffic.
+       among equals the most reserved, and then the best for the traffic.
     """
     harmless = [choice for choice in held_out if _harmless(held_out[choice], held_out[untaught])]
     own = {choice: float(taught[choice].mean()) for choice in harmless}
@@ -302,7 +315,9 @@ def chosen(held_out: Outcomes[T], expected: Outcomes[T], taught: Outcomes[T], un
     faithful = [choice for choice in harmless if own[choice] >= enough]
     best = max((expected[choice] for choice in faithful), key=lambda scores: float(scores.mean()))
     near = [choice for choice in faithful if _behind(best, expected[choice]) <= NEAR]
-    return max(near, key=lambda choice: (round(own[choice], 2), float(expected[choice].mean())))
+    most = max(own[choice] for choice in near)
+    equals = [choice for choice in near if own[choice] >= most - EQUAL]
+    return max(equals, key=lambda choice: (reserve(choice), float(expected[choice].mean())))
 
 
 def traffic(
