@@ -7,7 +7,6 @@ same order whatever the history of the index.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,16 +20,13 @@ from scipy import sparse
 
 from evokey.protocols import Bag, SparseEncoder
 from evokey.stores.embedded import NO_NUMBERS, Block, EmbeddedStore, Rows, Scan
+from evokey.stores.postings import Held, Postings
 from evokey.stores.segments import Arrays
 from evokey.types import Numbers, Ranking, Scores
 
 UNKNOWING, KNOWING = 0.25, 0.75
 """Shares of a question's words at which a sparse ranking is not trusted at all, and trusted fully."""
 
-KEPT = 32
-"""Postings kept worked out, as a multiple of the rows: 16 bytes each. Beyond that they are made again."""
-LEAST = 16
-"""What a term is counted for beside its rows, so that terms without any do not pile up."""
 STRIDE = 16
 
 
@@ -110,7 +106,7 @@ class SparseBlock(Block[SparseQuestion]):
         if self._postings is None:
             self._postings = Postings([self], question.encoder, question.average)
         kept = self._postings = self._postings.at(question.average)
-        return kept.scores(question)
+        return kept.summed(kept.held(question.terms, question.weights))
 
     def table(self, questions: Sequence[SparseQuestion]) -> NDArray[np.float32]:
         """As one product of sparse matrices: its sums run in another order than those of `likeness`."""
@@ -226,9 +222,12 @@ class SparseStore(EmbeddedStore[SparseBlock]):
 
     def scan(self, question: SparseQuestion) -> Scan:
         collection = self.collection
+        postings = collection.postings.at(question.average)
+        held = postings.held(question.terms, question.weights)
+        scores = postings.summed(held)
         if collection.rows.several:
-            return Scan(collection.rows, collection.postings.at(question.average).scores(question), self.block)
-        return SparseScan(collection, question)
+            return Scan(collection.rows, scores, self.block)
+        return SparseScan(collection, held, scores)
 
 
 class Collection:
@@ -271,24 +270,32 @@ class Collection:
         return at, rows
 
 
+ABOVE = float(np.nextafter(SparseBlock.floor, np.inf))
+"""The lowest score at which a row is found."""
+
+
 class SparseScan(Scan):
     """Where each document has one row: only rows that reach what k rows of one term do can be among the k best."""
 
-    def __init__(self, collection: Collection, question: SparseQuestion) -> None:
-        postings = collection.postings.at(question.average)
-        self._collection, self._held = collection, postings.held(question)
-        super().__init__(collection.rows, postings.summed(self._held), SparseBlock)
+    def __init__(self, collection: Collection, held: Held, scores: Scores) -> None:
+        rows: Rows[Any] = collection.rows
+        self._collection, self._rows, self._held = collection, rows, held
+        self._likeness = self._scores = scores  # dead rows are in no posting: they lie at the floor
+        self.floor = SparseBlock.floor
 
     def of(self, numbers: Numbers) -> Scores:
         at, rows = self._collection.present(numbers)
+        found: Scores = self._scores[rows]
+        if len(rows) == len(numbers):
+            return found
         scores = np.full(len(numbers), -np.inf)
-        scores[at] = self._scores[rows]
+        scores[at] = found
         return scores
 
     def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
         if among is not None:
             return super().top(k, skip, among)
-        _, skipped = self._collection.present(skip)
+        skipped = self._collection.present(skip)[1] if len(skip) else skip
         kept = self._scores[skipped]
         self._scores[skipped] = -np.inf
         found = (self._scores >= self._reached(k)).nonzero()[0]
@@ -308,106 +315,9 @@ class SparseScan(Scan):
         scores = self._scores[rows]
         width = len(scores) // STRIDE
         if width > 4 * k:  # k columns with a row that reaches something: k rows that do
-            scores = scores[: STRIDE * width].reshape(STRIDE, width).max(axis=0)
+            scores = np.maximum.reduce(scores[: STRIDE * width].reshape(STRIDE, width))
         scores.partition(len(scores) - k)
         return max(ABOVE, float(scores[len(scores) - k]))
-
-
-@dataclass(frozen=True, slots=True)
-class Posting:
-    """The living rows that hold a term, and what it weighs in each."""
-
-    rows: Numbers
-    weights: Scores
-    top: float
-    """The greatest of the weights."""
-
-
-NOWHERE = Posting(NO_NUMBERS, np.zeros(0), 0.0)
-ABOVE = float(np.nextafter(SparseBlock.floor, np.inf))
-"""The lowest score at which a row is found."""
-
-
-class Postings:
-    """What each term weighs in which rows of some blocks laid end to end: worked out when first asked for, and kept."""
-
-    def __init__(
-        self, blocks: Sequence[SparseBlock], encoder: SparseEncoder, average: float, dead: Numbers = NO_NUMBERS
-    ) -> None:
-        self._blocks, self._encoder, self._average, self._dead = blocks, encoder, average, dead
-        self._starts = np.cumsum([0, *map(len, blocks)]).tolist()
-        self._pivots = [encoder.pivots(block.lengths, average) for block in blocks]
-        self._alive = np.ones(self._starts[-1], bool)
-        self._alive[dead] = False
-        self._kept: dict[str, Posting] = {}
-        self._room = KEPT * self._starts[-1]
-        self._keeping = threading.Lock()
-
-    def at(self, average: float) -> Postings:
-        """The postings by an average length: these, or new ones for a question that was weighed at another time."""
-        return self if average == self._average else Postings(self._blocks, self._encoder, average, self._dead)
-
-    def of(self, term: str) -> Posting:
-        found = self._kept.get(term)
-        return self._made(term) if found is None else found
-
-    def scores(self, question: SparseQuestion) -> Scores:
-        """Of all rows, summed term by term in the question's order."""
-        return self.summed(self.held(question))
-
-    def held(self, question: SparseQuestion) -> list[tuple[Posting, float]]:
-        """The postings of the question's terms and what these weigh in it, in its order."""
-        return [
-            (posting, weight)
-            for term, weight in zip(question.terms, question.weights, strict=True)
-            if weight and (posting := self.of(term)) is not NOWHERE
-        ]
-
-    def summed(self, held: Sequence[tuple[Posting, float]]) -> Scores:
-        scores = np.zeros(self._starts[-1])
-        for posting, weight in held:
-            np.add.at(scores, posting.rows, weight * posting.weights)  # a row is there once, so the sum is in order
-        return scores
-
-    def _made(self, term: str) -> Posting:
-        parts = self._parts(term)
-        if not parts:
-            return self._keep(term, NOWHERE)
-        rows, weights = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-        return self._keep(term, Posting(rows, weights, float(weights.max()) if len(weights) else 0.0))
-
-    def _parts(self, term: str) -> list[tuple[Numbers, Scores]]:
-        """The living rows that hold a term, and its weight in them, block by block."""
-        found = []
-        for block, start, pivots in zip(self._blocks, self._starts, self._pivots, strict=False):
-            at = block.place.get(term)
-            if at is None:
-                continue
-            rows, weights = _posting(block, at, pivots)
-            rows = rows + start if start else rows
-            if len(self._dead):
-                alive = self._alive[rows]
-                rows, weights = rows[alive], weights[alive]
-            found.append((rows, weights))
-        return found
-
-    def _keep(self, term: str, posting: Posting) -> Posting:
-        """The oldest make room: all at once would have them all made again."""
-        with self._keeping:
-            if term not in self._kept:
-                self._kept[term] = posting
-                self._room -= len(posting.rows) + LEAST
-            while self._room < 0 and len(self._kept) > 1:
-                self._room += len(self._kept.pop(next(iter(self._kept))).rows) + LEAST
-        return posting
-
-
-def _posting(block: SparseBlock, at: int, pivots: Scores | None) -> tuple[Numbers, Scores]:
-    starts = block.inverted["starts"]
-    span = slice(int(starts[at]), int(starts[at + 1]))
-    rows = block.inverted["rows"][span].astype(np.int64)
-    counts = block.inverted["counts"][span].astype(np.float64)
-    return rows, counts if pivots is None else counts / (counts + pivots[rows])
 
 
 def _renamed(block: SparseBlock, names: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32]]:
