@@ -67,7 +67,7 @@ class Postings:
     ) -> None:
         self._blocks, self._encoder, self._average, self._dead = blocks, encoder, average, dead
         self._starts: list[int] = np.cumsum([0, *map(len, blocks)]).tolist()
-        self._pivots = [encoder.pivots(block.lengths, average) for block in blocks]
+        self.pivots = [encoder.pivots(block.lengths, average) for block in blocks]
         self._alive = np.ones(self._starts[-1], bool)
         self._alive[dead] = False
         self._kept: dict[str, Posting] = {}
@@ -110,7 +110,7 @@ class Postings:
     def _parts(self, term: str) -> list[tuple[Numbers, Scores]]:
         """The living rows that hold a term, and its weight in them, block by block."""
         found = []
-        for block, start, pivots in zip(self._blocks, self._starts, self._pivots, strict=False):
+        for block, start, pivots in zip(self._blocks, self._starts, self.pivots, strict=False):
             at = block.place.get(term)
             if at is None:
                 continue

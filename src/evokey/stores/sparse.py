@@ -19,15 +19,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evokey.protocols import Bag, SparseEncoder
-from evokey.stores.embedded import NO_NUMBERS, Block, EmbeddedStore, Rows, Scan
-from evokey.stores.postings import Held, Postings
+from evokey.stores.collection import FLOOR, Collection
+from evokey.stores.embedded import Block, EmbeddedStore, Scan
+from evokey.stores.postings import Postings
 from evokey.stores.segments import Arrays
-from evokey.types import Numbers, Ranking, Scores
+from evokey.types import Numbers, Scores
 
 UNKNOWING, KNOWING = 0.25, 0.75
 """Shares of a question's words at which a sparse ranking is not trusted at all, and trusted fully."""
-
-STRIDE = 16
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class SparseQuestion:
 
 
 class SparseBlock(Block[SparseQuestion]):
-    floor = 0.0
+    floor = FLOOR
 
     def __init__(self, terms: Sequence[str], counts: sparse.csr_array, inverted: Arrays | None = None) -> None:
         self.terms, self.counts = terms, counts
@@ -222,102 +221,10 @@ class SparseStore(EmbeddedStore[SparseBlock]):
 
     def scan(self, question: SparseQuestion) -> Scan:
         collection = self.collection
-        postings = collection.postings.at(question.average)
-        held = postings.held(question.terms, question.weights)
-        scores = postings.summed(held)
         if collection.rows.several:
-            return Scan(collection.rows, scores, self.block)
-        return SparseScan(collection, held, scores)
-
-
-class Collection:
-    """The living documents of one state: how many, how long on average, and the postings of their terms."""
-
-    def __init__(self, rows: Rows[SparseBlock], encoder: SparseEncoder) -> None:
-        self.rows = rows
-        blocks = [segment.block for segment in rows.segments]
-        length = sum(float(block.lengths.sum()) for block in blocks)
-        for segment, _, inside in rows.by_segment(rows.dead_rows):
-            length -= float(segment.block.lengths[inside].sum())
-        self.documents = len(rows.owners) - len(rows.dead_rows)
-        """Where documents have several rows, each row counts as one."""
-        self.average = length / max(self.documents, 1)
-        self.postings = Postings(blocks, encoder, self.average, rows.dead_rows)
-        self.unheard = encoder.idf(self.documents, 0)
-        self._encoder = encoder
-        self._idf: dict[int, float] = {0: 0.0}
-        self._present = (NO_NUMBERS, NO_NUMBERS, NO_NUMBERS)
-
-    def frequency(self, term: str) -> int:
-        """How many documents hold a term."""
-        return len(self.postings.of(term).rows)
-
-    def idf(self, frequency: int) -> float:
-        """What a term weighs that so many documents hold; 0 for none."""
-        found = self._idf.get(frequency)
-        if found is None:
-            found = self._idf[frequency] = self._encoder.idf(self.documents, frequency)
-        return found
-
-    def present(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
-        """Which of some documents have a row, and the rows. What is asked again and again is found once."""
-        asked, at, rows = self._present
-        if asked is not numbers:
-            found = self.rows.places(numbers)
-            at = np.flatnonzero(found >= 0)
-            rows = found[at]
-            self._present = numbers, at, rows
-        return at, rows
-
-
-ABOVE = float(np.nextafter(SparseBlock.floor, np.inf))
-"""The lowest score at which a row is found."""
-
-
-class SparseScan(Scan):
-    """Where each document has one row: only rows that reach what k rows of one term do can be among the k best."""
-
-    def __init__(self, collection: Collection, held: Held, scores: Scores) -> None:
-        rows: Rows[Any] = collection.rows
-        self._collection, self._rows, self._held = collection, rows, held
-        self._likeness = self._scores = scores  # dead rows are in no posting: they lie at the floor
-        self.floor = SparseBlock.floor
-
-    def of(self, numbers: Numbers) -> Scores:
-        at, rows = self._collection.present(numbers)
-        found: Scores = self._scores[rows]
-        if len(rows) == len(numbers):
-            return found
-        scores = np.full(len(numbers), -np.inf)
-        scores[at] = found
-        return scores
-
-    def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
-        if among is not None:
-            return super().top(k, skip, among)
-        skipped = self._collection.present(skip)[1] if len(skip) else skip
-        kept = self._scores[skipped]
-        self._scores[skipped] = -np.inf
-        found = (self._scores >= self._reached(k)).nonzero()[0]
-        owners, scores = self._rows.owners[found], self._scores[found]
-        self._scores[skipped] = kept
-        order = np.lexsort((owners, -scores))[:k]
-        return Ranking(owners[order], scores[order])
-
-    def _reached(self, k: int) -> float:
-        """A score above the floor that k rows reach, if there are so many: by those of the weightiest term."""
-        rows, most = NO_NUMBERS, 0.0
-        for posting, weight in self._held:
-            if weight * posting.top > most and len(posting.rows) >= k:
-                rows, most = posting.rows, weight * posting.top
-        if not len(rows):
-            return ABOVE
-        scores = self._scores[rows]
-        width = len(scores) // STRIDE
-        if width > 4 * k:  # k columns with a row that reaches something: k rows that do
-            scores = np.maximum.reduce(scores[: STRIDE * width].reshape(STRIDE, width))
-        scores.partition(len(scores) - k)
-        return max(ABOVE, float(scores[len(scores) - k]))
+            postings = collection.postings.at(question.average)
+            return Scan(collection.rows, postings.summed(postings.held(question.terms, question.weights)), self.block)
+        return collection.scan(question.terms, question.weights, question.average)
 
 
 def _renamed(block: SparseBlock, names: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32]]:
