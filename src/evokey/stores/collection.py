@@ -26,6 +26,15 @@ DEEP = 256
 
 
 @dataclass(frozen=True, slots=True)
+class Term:
+    """How many documents hold a term, what it weighs by that, and its place in each segment, or −1."""
+
+    frequency: int
+    idf: float
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Barred:
     """The rows that a scan must not find: those of some documents, and the dead."""
 
@@ -60,46 +69,43 @@ class Collection:
         self.average = length / max(self.documents, 1)
         self.postings = Postings(self._blocks, encoder, self.average, rows.dead_rows)
         self.unheard = encoder.idf(self.documents, 0)
-        self._large = len(rows.owners) >= LARGE and all(pivots is not None for pivots in self.postings.pivots)
+        self._large = len(rows.owners) >= LARGE
         self._encoder = encoder
-        self._idf: dict[int, float] = {0: 0.0}
-        self._frequency: dict[str, int] = {}
+        self._terms: dict[str, Term] = {}
         self._present = (NO_NUMBERS, NO_NUMBERS, NO_NUMBERS)
         self._barred: Barred | None = None
 
-    def frequency(self, term: str) -> int:
-        """How many documents hold a term."""
-        found = self._frequency.get(term)
+    def term(self, term: str) -> Term:
+        found = self._terms.get(term)
         if found is None:
-            found = self._counted(term)
-            if found:  # what nothing holds would pile up
-                self._frequency[term] = found
+            found = self._found(term)
+            if found.frequency:  # what nothing holds would pile up
+                self._terms[term] = found
         return found
 
-    def _counted(self, term: str) -> int:
+    def _found(self, term: str) -> Term:
+        places = tuple([block.place.get(term, -1) for block in self._blocks])
         if len(self.rows.dead_rows):
-            return len(self.postings.of(term).rows)
-        count = 0
-        for block in self._blocks:
-            at = block.place.get(term)
-            if at is not None:
-                first, last = block.inverted["starts"][at : at + 2].tolist()
-                count += last - first
-        return count
+            frequency = len(self.postings.of(term).rows)
+        else:
+            spans = [
+                b.inverted["starts"][at : at + 2].tolist()
+                for b, at in zip(self._blocks, places, strict=True)
+                if at >= 0
+            ]
+            frequency = sum(last - first for first, last in spans)
+        return Term(frequency, self.idf(frequency), places)
 
     def idf(self, frequency: int) -> float:
         """What a term weighs that so many documents hold; 0 for none."""
-        found = self._idf.get(frequency)
-        if found is None:
-            found = self._idf[frequency] = self._encoder.idf(self.documents, frequency)
-        return found
+        return self._encoder.idf(self.documents, frequency) if frequency else 0.0
 
     def scan(self, terms: Sequence[str], weights: Sequence[float], average: float) -> SparseScan:
         """Terms and what they weigh, beside documents of an average length: where each document has one row."""
         best = compiled.best() if self._large and average == self.average else None
-        if best is None:
+        if best is None or self.segments is None:
             return SparseScan(self, terms, weights, average)
-        return CompiledScan(self, terms, weights, average, best)
+        return CompiledScan(self, terms, weights, average, self.segments, best)
 
     def present(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
         """Which of some documents have a row, and the rows. What is asked again and again is found once."""
@@ -125,13 +131,16 @@ class Collection:
         return found
 
     @cached_property
-    def segments(self) -> list[tuple[Any, ...]]:
-        """What the compiled scan takes of each segment."""
+    def segments(self) -> list[tuple[Any, ...]] | None:
+        """What the compiled scan takes of each segment; None where it does not fit."""
         found = []
-        for segment, pivots in zip(self.rows.segments, self.postings.pivots, strict=True):
-            inverted = segment.block.inverted
-            lists = (inverted["starts"], inverted["rows"], inverted["counts"])
-            found.append((segment.block.place, (*lists, pivots, segment.owners)))
+        for segment in self.rows.segments:
+            block, coded = segment.block, segment.block.coded
+            pivots = None if coded is None else self._encoder.pivots(coded[0], self.average)
+            if pivots is None:
+                return None
+            inverted = (block.inverted["starts"], block.inverted["rows"], block.inverted["counts"])
+            found.append((*inverted, pivots, coded[1], segment.owners))
         return found
 
 
@@ -207,10 +216,11 @@ class CompiledScan(SparseScan):
         terms: Sequence[str],
         weights: Sequence[float],
         average: float,
+        segments: Sequence[tuple[Any, ...]],
         best: compiled.Best,
     ) -> None:
         super().__init__(collection, terms, weights, average)
-        self._best_of = best
+        self._segments, self._best_of = segments, best
         self._skipped: tuple[Barred, Scores] | None = None
 
     def of(self, numbers: Numbers) -> Scores:
@@ -225,9 +235,10 @@ class CompiledScan(SparseScan):
         barred = self._collection.barred(skip)
         numbers, scores, size, start = np.empty(k, np.int64), np.empty(k), 0, 0
         kept, weights = np.zeros(barred.ends[-1] if barred.ends else 0), np.array(self._weights)
-        for (place, lists), rows, end in zip(self._collection.segments, barred.rows, barred.ends, strict=True):
-            places = np.array([place.get(term, -1) for term in self._terms], np.int64)
-            size = self._best_of(*lists, places, weights, rows, kept[start:end], numbers, scores, size)
+        term = self._collection.term
+        places = np.array([term(one).places for one in self._terms], np.int64).T.copy()
+        for arrays, at, rows, end in zip(self._segments, places, barred.rows, barred.ends, strict=False):
+            size = self._best_of(*arrays, at, weights, rows, kept[start:end], numbers, scores, size)
             start = end
         self._skipped = barred, kept
         return Ranking(numbers[:size], scores[:size])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import float32, float64, int32, int64, types, uint64
+from numba import float32, float64, int32, int64, types, uint16, uint64
 
 WINDOW, STRIDE, ONE = 4096, uint64(64), uint64(1)
 ABOVE = float(np.nextafter(0.0, 1.0))
@@ -23,7 +23,7 @@ def _read(kind: Any) -> Any:
 
 
 def _signature(index: Any) -> Any:
-    lists = (_read(index), _read(index), _read(float32), _read(float64), _read(int64))
+    lists = (_read(index), _read(index), _read(float32), _read(float64), _read(uint16), _read(int64))
     asked = (_read(int64), _read(float64), _read(int64))
     return int64(*lists, *asked, float64[::1], int64[::1], float64[::1], int64)
 
@@ -39,7 +39,7 @@ def _compiled(signatures: list[Any]) -> Callable[[Callable[..., Any]], Callable[
 
 
 @_compiled([_signature(int64), _signature(int32)])
-def best(starts, rows, counts, pivots, owners, places, weights, barred, kept, numbers, found, size):  # type: ignore[no-untyped-def]
+def best(starts, rows, counts, pivots, lengths, owners, places, weights, barred, kept, numbers, found, size):  # type: ignore[no-untyped-def]
     """The best rows outside `barred`, added to the `size` best already in numbers and found, in order; how many there
     are then. What the barred rows score goes to `kept`."""
     k, terms, bar, out = len(found), len(places), ABOVE, 0
@@ -59,7 +59,7 @@ def best(starts, rows, counts, pivots, owners, places, weights, barred, kept, nu
             some = True
             while i < last and rows[i] < limit:
                 row, count = uint64(rows[i]), float64(counts[i])
-                scores[row - first] += weight * (count / (count + pivots[row]))
+                scores[row - first] += weight * (count / (count + pivots[lengths[row]]))
                 i += ONE
             at[term] = i
         if not some:

@@ -28,6 +28,8 @@ from evokey.types import Numbers, Scores
 UNKNOWING, KNOWING = 0.25, 0.75
 """Shares of a question's words at which a sparse ranking is not trusted at all, and trusted fully."""
 
+LARGEST = np.iinfo(np.int32).max
+
 
 @dataclass(frozen=True)
 class SparseQuestion:
@@ -90,6 +92,12 @@ class SparseBlock(Block[SparseQuestion]):
         return np.asarray(self.counts.sum(axis=1), np.float64).ravel()
 
     @cached_property
+    def coded(self) -> tuple[Scores, NDArray[np.uint16]] | None:
+        """The different lengths, and which of them each row has; None where they are too many to be told in 16 bits."""
+        different, which = np.unique(self.lengths, return_inverse=True)
+        return (different, which.astype(np.uint16)) if len(different) <= 1 << 16 else None
+
+    @cached_property
     def place(self) -> Mapping[str, int]:
         return {term: index for index, term in enumerate(self.terms)}
 
@@ -147,6 +155,7 @@ class SparseBlock(Block[SparseQuestion]):
         moved = [_renamed(block, np.array([place[term] for term in block.terms], np.int32)) for block in blocks]
         lengths = np.concatenate([np.diff(block.counts.indptr) for block in blocks])
         starts = np.concatenate([[0], np.cumsum(lengths)])
+        starts = starts.astype(np.int32) if starts[-1] <= LARGEST else starts  # half of what a posting takes
         data, columns = (np.concatenate(parts) for parts in zip(*moved, strict=True))
         matrix = (data, columns, starts)
         return cls(terms, sparse.csr_array(matrix, shape=(len(starts) - 1, len(terms))))
@@ -189,7 +198,13 @@ class SparseStore(EmbeddedStore[SparseBlock]):
         """Weigh a query's terms; `learned` gives the frequency of words that only teaching has brought."""
         collection = self.collection
         terms = tuple(sorted(bag))
-        idf = tuple([collection.idf(collection.frequency(term) or learned.get(term, 0)) for term in terms])
+        known = [collection.term(term) for term in terms]
+        idf = tuple(
+            [
+                one.idf if one.frequency else collection.idf(learned.get(term, 0))
+                for term, one in zip(terms, known, strict=True)
+            ]
+        )
         counts = tuple([bag[term] for term in terms])
         weights = tuple(map(mul, counts, idf))
         return SparseQuestion(terms, weights, self.encoder, collection.average, counts, idf, collection.unheard)
