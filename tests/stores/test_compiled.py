@@ -11,10 +11,12 @@ import pytest
 from conftest import Opener, ranking
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from evokey.encoders.bm25 import BM25
 from evokey.stores import collection, compiled
 from evokey.stores.collection import CompiledScan, SparseScan
+from evokey.stores.embedded import Block
 from evokey.stores.sparse import SparseBlock, SparseStore
 from evokey.types import Numbers
 
@@ -70,6 +72,33 @@ def test_it_finds_what_numpy_finds_to_the_last_bit(
         assert found.scores.tobytes() == expected.scores.tobytes()
         assert fast.of(skip).tobytes() == plain.of(skip).tobytes()
         assert fast.of(skip[::2].copy()).tobytes() == plain.of(skip[::2].copy()).tobytes()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(bags, min_size=1, max_size=40),
+    asked,
+    st.lists(st.lists(st.tuples(st.integers(0, 39), st.floats(0, 1)), min_size=1, max_size=4), min_size=1, max_size=8),
+    st.sampled_from([0.25, 1.0, 8.0]),
+    st.integers(0, 100),
+)
+def test_what_was_taught_scores_the_same_to_the_last_bit(
+    texts: list[Counter[str]],
+    query: dict[str, int],
+    shares: list[list[tuple[int, float]]],
+    step: float,
+    seed: int,
+) -> None:
+    question, block = filled([texts], set(), False).question(query, {}), SparseBlock.of(texts)
+    chance, ends = np.random.default_rng(seed), np.cumsum([0, *map(len, shares)])
+    columns = np.array([text % len(texts) for share in shares for text, _ in share])
+    alphas = np.array([alpha for share in shares for _, alpha in share])
+    evidence = sparse.csr_array((alphas, columns, ends), shape=(len(shares), len(texts)))
+    evidence.indices, evidence.indptr = evidence.indices.astype(np.int64), evidence.indptr.astype(np.int64)
+    base, norms = 9 * chance.random(len(shares)), 1 + chance.random(len(shares))
+    base[0] = -np.inf  # a document without a row
+    about = question, base, evidence, step, norms
+    assert block.moved(*about).tobytes() == Block.moved(block, *about).tobytes()
 
 
 def test_a_memory_gives_the_same_with_it_and_without(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,13 +8,17 @@ import threading
 from collections.abc import Callable
 from importlib import import_module
 
+from evokey.types import Scores
+
 Best = Callable[..., int]
+Grown = Callable[..., Scores]
 AFTER = 50
 """Searches of a large store in this process before anything is loaded: a few do not pay for it."""
 log = logging.getLogger("evokey")
 _loading = threading.Lock()
 _asked = 0
 _best: Best | None = None
+_grown: Grown | None = None
 
 
 def best() -> Best | None:
@@ -27,13 +31,19 @@ def best() -> Best | None:
     return _best
 
 
+def grown() -> Grown | None:
+    """The compiled scores of what was taught, if they are there already."""
+    return _grown
+
+
 def load() -> bool:
     """Load it, compiling if need be, and say whether it is there."""
-    global _best
+    global _best, _grown
     with _loading:
         if _best is None:
             try:
-                _best = import_module("evokey.stores.kernel").best
+                kernel = import_module("evokey.stores.kernel")
+                _best, _grown = kernel.best, kernel.grown
             except ImportError:
                 return False
             except Exception as error:  # noqa: BLE001 - whatever ails a compiler, numpy finds the same

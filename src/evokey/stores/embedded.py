@@ -74,6 +74,13 @@ class Block(ABC, Generic[Question]):
         moved = base + np.asarray(step, base.dtype) * pulled.astype(base.dtype, copy=False)
         return np.asarray(moved / norms.astype(base.dtype, copy=False))
 
+    def moved(
+        self, question: Question, base: Scores, evidence: sparse.csr_array, step: float, norms: Scores
+    ) -> NDArray[Any]:
+        """Scores of rows grown by λ times the evidence of these texts, where a likeness has one part."""
+        likeness = np.asarray(self.likeness(question), np.float64)
+        return self.grown(base, self.pulled(likeness, evidence), step, norms)
+
     @abstractmethod
     def take(self, rows: Numbers) -> Self: ...
 

@@ -28,6 +28,12 @@ def _signature(index: Any) -> Any:
     return int64(*lists, *asked, float64[::1], int64[::1], float64[::1], int64)
 
 
+def _growth(index: Any) -> Any:
+    lists = (_read(index), _read(index), _read(float32), _read(float64))
+    evidence = (_read(int64), _read(int64), _read(float64))
+    return float64[::1](*lists, _read(int64), _read(float64), *evidence, _read(float64), float64, _read(float64))
+
+
 def _compiled(signatures: list[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
@@ -95,3 +101,21 @@ def best(starts, rows, counts, pivots, lengths, owners, places, weights, barred,
                     bar = found[k - 1]
         scores[:] = 0.0
     return size
+
+
+@_compiled([_growth(int64), _growth(int32)])
+def grown(starts, rows, counts, pivots, places, weights, firsts, texts, shares, base, step, norms):  # type: ignore[no-untyped-def]
+    """The scores of touched documents by their moved keys: taught texts are scored, and each document (a row of the
+    evidence: firsts, texts, shares) takes its shares of them."""
+    likeness, scores = np.zeros(len(pivots)), np.empty(len(base))
+    for term in range(len(places)):
+        if places[term] >= 0:
+            for i in range(starts[places[term]], starts[places[term] + 1]):
+                row, count = rows[i], float64(counts[i])
+                likeness[row] += weights[term] * (count / (count + pivots[row]))
+    for document in range(len(base)):
+        pull = 0.0
+        for i in range(firsts[document], firsts[document + 1]):
+            pull += shares[i] * likeness[texts[i]]
+        scores[document] = (base[document] + step * pull) / norms[document]
+    return scores
