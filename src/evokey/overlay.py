@@ -91,6 +91,9 @@ class Overlay:
         touched = self.touched
         if self.texts is None or not (self.choice.step or self.choice.handicap is not None):
             return scan.of(touched.documents)
+        if self.choice.handicap is None and self.texts.parts == 1 and not touched.several:
+            base = scan.of(touched.documents)  # a document's score is its row's likeness
+            return self.texts.moved(question, base, self.evidence, self.choice.step, self.norms)
         likeness = np.asarray(self.texts.likeness(question), np.float64) if self.choice.step else np.zeros(0)
         best = scan.of(touched.documents)
         if self.choice.step:

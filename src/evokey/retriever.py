@@ -76,11 +76,11 @@ def search(retriever: Retriever, question: Any, k: int, overlay: Overlay, among:
     if not len(overlay.documents):
         return untouched
     scores = overlay.scores(scan, question)
-    found = scores > scan.floor
-    if len(untouched) == k:
-        found &= scores >= untouched.scores[-1]
+    found = scores >= untouched.scores[-1] if len(untouched) == k else scores > scan.floor
     if among is not None:
         found &= np.isin(overlay.documents, among)
+    if not found.any():
+        return untouched
     numbers = np.concatenate([untouched.numbers, overlay.documents[found]])
     scores = np.concatenate([untouched.scores, scores[found]])
     order = np.lexsort((numbers, -scores))[:k]

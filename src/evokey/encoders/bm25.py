@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import Stemmer
@@ -20,6 +20,8 @@ from evokey.protocols import Bag, Cost
 from evokey.types import Scores
 
 UNSTEMMED = "none"
+WORDS = 100_000
+"""Words whose stems are kept."""
 WORD = re.compile(r"[^\W_]+")
 STOP_WORDS = frozenset(
     (
@@ -28,6 +30,20 @@ STOP_WORDS = frozenset(
         "would should could you your we our"
     ).split()
 )
+
+
+class Stems(dict[str, str | None]):
+    """Word → its stem, None for a stop word: worked out once, and kept for so many words."""
+
+    def __init__(self, stem: Callable[[str], str], stop_words: frozenset[str]) -> None:
+        super().__init__()
+        self._stem, self._stop_words = stem, stop_words
+
+    def __missing__(self, word: str) -> str | None:
+        if len(self) >= WORDS:
+            self.clear()
+        found = self[word] = None if word in self._stop_words else self._stem(word)
+        return found
 
 
 class BM25:
@@ -42,8 +58,8 @@ class BM25:
             raise InvalidSettings(f"bm25 knows no language {language!r}; choose one of: {', '.join(sorted(known))}")
         self.k1, self.b = k1, b
         self.identity = f"bm25/{language}/1"
-        self._stem = list if language == UNSTEMMED else Stemmer.Stemmer(language, 100_000).stemWords
-        self._stop_words = STOP_WORDS if language in ("english", "porter") else frozenset()
+        stem = str if language == UNSTEMMED else Stemmer.Stemmer(language, 0).stemWord
+        self._stems = Stems(stem, STOP_WORDS if language in ("english", "porter") else frozenset())
 
     def documents(self, texts: Sequence[str]) -> list[Bag]:
         return [self._bag(text) for text in texts]
@@ -52,8 +68,8 @@ class BM25:
         return [self._bag(text) for text in texts]
 
     def _bag(self, text: str) -> Bag:
-        words = [word for word in WORD.findall(text.lower()) if word not in self._stop_words]
-        return Counter(self._stem(words))
+        stems = self._stems
+        return Counter([stem for word in WORD.findall(text.lower()) if (stem := stems[word]) is not None])
 
     def pivots(self, lengths: Scores, average: float) -> Scores:
         return self.k1 * (1 - self.b + self.b * lengths / max(average, 1e-9))

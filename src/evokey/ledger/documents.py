@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,11 @@ class Kept:
         self._room = KEPT
         self._adding = threading.Lock()
 
-    def add(self, rows: Mapping[int, Row]) -> None:
+    def add(self, rows: Sequence[Row]) -> None:
         with self._adding:
-            for number, row in rows.items():
-                if number not in self.rows:
-                    self.rows[number] = row
+            for row in rows:
+                if row[0] not in self.rows:
+                    self.rows[row[0]] = row
                     self._room -= _size(row)
             while self._room < 0:
                 self._room += _size(self.rows.pop(next(iter(self.rows))))
@@ -116,32 +117,35 @@ class Documents:
         return {id: found[id] for id in wanted}
 
     def fetch(self, numbers: Iterable[int]) -> dict[int, Document]:
-        return {row[0]: _document(*row[1:]) for row in self._texts(list(numbers))}
+        return {row[0]: _document(row) for row in self._texts(list(numbers))}
 
     def recall(self, numbers: Sequence[int]) -> dict[int, Document]:
         """As they were at the version last seen, or later. What is found often is kept in memory."""
         kept = self._kept
         if kept.version != self._db.seen:
             kept = self._kept = Kept(self._db.seen)
-        found = {number: row for number in numbers if (row := kept.rows.get(number)) is not None}
-        if len(found) < len(numbers):
-            read = {row[0]: row for row in self._texts([number for number in numbers if number not in found])}
+        found, missing = {}, []
+        for number in numbers:
+            if (row := kept.rows.get(number)) is None:
+                missing.append(number)
+            else:
+                found[number] = _document(row)
+        if missing:
+            read = list(self._texts(missing))
             kept.add(read)
-            found |= read
-        return {number: _document(*row[1:]) for number, row in found.items()}
+            for row in read:
+                found[row[0]] = _document(row)
+        return found
 
     def _texts(self, numbers: Sequence[int]) -> Iterator[Row]:
         for start in range(0, len(numbers), BATCH):
             batch = numbers[start : start + BATCH]
-            marks = ",".join("?" * len(batch))
-            yield from self._db.all(
-                f"SELECT number, id, text, title, metadata FROM documents WHERE number IN ({marks})", batch
-            )
+            yield from self._db.all(_by_number(len(batch)), batch)
 
     def entries(self, numbers: Sequence[int]) -> Iterator[Entry]:
         for row in self._rows("number", numbers):
             vector = None if row["vector"] is None else np.frombuffer(row["vector"], np.float32)
-            document = _document(row["id"], row["text"], row["title"], row["metadata"])
+            document = _document((row["number"], row["id"], row["text"], row["title"], row["metadata"]))
             yield Entry(row["number"], document, vector)
 
     def live(self) -> Numbers:
@@ -247,7 +251,16 @@ def _size(row: Row) -> int:
     return OVERHEAD + len(row[2]) + len(row[3]) + len(row[4])
 
 
-def _document(id: str, text: str, title: str, metadata: str) -> Document:
+@cache
+def _by_number(count: int) -> str:
+    """A statement that reads so many documents. A join: SQLite would sort what is in an IN first."""
+    marks = ",".join(["(?)"] * count)
+    columns = ", ".join(f"d.{name}" for name in ("number", "id", "text", "title", "metadata"))
+    return f"SELECT {columns} FROM (VALUES {marks}) AS v CROSS JOIN documents AS d ON d.number = v.column1"
+
+
+def _document(row: Row) -> Document:
+    _, id, text, title, metadata = row
     return Document(id, text, title, json.loads(metadata) if metadata != "{}" else {})
 
 

@@ -18,6 +18,7 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse import _sparsetools
 
 from evokey.errors import EncoderMismatch
 from evokey.stores.segments import Arrays, read_manifest, read_segment, write_manifest, write_segment
@@ -63,6 +64,8 @@ class Block(ABC, Generic[Question]):
 
         Likeness of texts to one question, or to several (first axis); so are the rows of `grown`.
         """
+        if texts.ndim == 1 and texts.dtype == evidence.dtype == np.float64:
+            return product(evidence, texts)
         return (evidence @ texts.T).T
 
     @staticmethod
@@ -70,6 +73,13 @@ class Block(ABC, Generic[Question]):
         """Scores of rows grown by λ times what is pulled, k⁰ ⊕ λV: here ⊕ is addition, with the norm ν."""
         moved = base + np.asarray(step, base.dtype) * pulled.astype(base.dtype, copy=False)
         return np.asarray(moved / norms.astype(base.dtype, copy=False))
+
+    def moved(
+        self, question: Question, base: Scores, evidence: sparse.csr_array, step: float, norms: Scores
+    ) -> NDArray[Any]:
+        """Scores of rows grown by λ times the evidence of these texts, where a likeness has one part."""
+        likeness = np.asarray(self.likeness(question), np.float64)
+        return self.grown(base, self.pulled(likeness, evidence), step, norms)
 
     @abstractmethod
     def take(self, rows: Numbers) -> Self: ...
@@ -203,6 +213,13 @@ class Rows(Generic[B]):
             return places
         sizes = self.firsts[places + 1] - self.firsts[places]
         return np.repeat(self.firsts[places], sizes) + ordinals(sizes)
+
+
+def product(matrix: sparse.csr_array, vector: Scores) -> Scores:
+    """As `matrix @ vector`, without what that takes to find out what it was given: it is most of a small product."""
+    found = np.zeros(matrix.shape[0])
+    _sparsetools.csr_matvec(*matrix.shape, matrix.indptr, matrix.indices, matrix.data, vector, found)
+    return found
 
 
 def ordinals(sizes: Numbers) -> Numbers:

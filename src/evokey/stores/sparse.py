@@ -7,7 +7,6 @@ same order whatever the history of the index.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,18 +19,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evokey.protocols import Bag, SparseEncoder
-from evokey.stores.embedded import NO_NUMBERS, Block, EmbeddedStore, Rows, Scan
+from evokey.stores import compiled
+from evokey.stores.collection import FLOOR, Collection
+from evokey.stores.embedded import Block, EmbeddedStore, Scan
+from evokey.stores.postings import Postings
 from evokey.stores.segments import Arrays
-from evokey.types import Numbers, Ranking, Scores
+from evokey.types import Numbers, Scores
 
 UNKNOWING, KNOWING = 0.25, 0.75
 """Shares of a question's words at which a sparse ranking is not trusted at all, and trusted fully."""
 
-KEPT = 32
-"""Postings kept worked out, as a multiple of the rows: 16 bytes each. Beyond that they are made again."""
-LEAST = 16
-"""What a term is counted for beside its rows, so that terms without any do not pile up."""
-STRIDE = 16
+LARGEST = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -70,12 +68,13 @@ class SparseQuestion:
 
 
 class SparseBlock(Block[SparseQuestion]):
-    floor = 0.0
+    floor = FLOOR
 
     def __init__(self, terms: Sequence[str], counts: sparse.csr_array, inverted: Arrays | None = None) -> None:
         self.terms, self.counts = terms, counts
         self._inverted = inverted
         self._postings: Postings | None = None
+        self._pivots_at: tuple[float, Scores | None] = (-1.0, None)
 
     @classmethod
     def of(cls, bags: Sequence[Bag]) -> Self:
@@ -95,6 +94,12 @@ class SparseBlock(Block[SparseQuestion]):
         return np.asarray(self.counts.sum(axis=1), np.float64).ravel()
 
     @cached_property
+    def coded(self) -> tuple[Scores, NDArray[np.uint16]] | None:
+        """The different lengths, and which of them each row has; None where they are too many to be told in 16 bits."""
+        different, which = np.unique(self.lengths, return_inverse=True)
+        return (different, which.astype(np.uint16)) if len(different) <= 1 << 16 else None
+
+    @cached_property
     def place(self) -> Mapping[str, int]:
         return {term: index for index, term in enumerate(self.terms)}
 
@@ -110,7 +115,28 @@ class SparseBlock(Block[SparseQuestion]):
         if self._postings is None:
             self._postings = Postings([self], question.encoder, question.average)
         kept = self._postings = self._postings.at(question.average)
-        return kept.scores(question)
+        return kept.summed(kept.held(question.terms, question.weights))
+
+    def moved(
+        self, question: SparseQuestion, base: Scores, evidence: sparse.csr_array, step: float, norms: Scores
+    ) -> NDArray[Any]:
+        """In one go where that is compiled: the same to the last bit."""
+        grown, pivots = compiled.grown(), self._pivots(question)
+        if grown is None or pivots is None or evidence.indices.dtype != np.int64 or evidence.dtype != np.float64:
+            return super().moved(question, base, evidence, step, norms)
+        inverted, place = self.inverted, self.place
+        places = np.array([place.get(term, -1) for term in question.terms], np.int64)
+        lists = inverted["starts"], inverted["rows"], inverted["counts"], pivots
+        shares = evidence.indptr, evidence.indices, evidence.data
+        return grown(*lists, places, np.array(question.weights), *shares, base, step, norms)
+
+    def _pivots(self, question: SparseQuestion) -> Scores | None:
+        """Of all rows, beside documents of the average length that the question was weighed by."""
+        average, pivots = self._pivots_at
+        if average != question.average:
+            pivots = question.encoder.pivots(self.lengths, question.average)
+            self._pivots_at = question.average, pivots
+        return pivots
 
     def table(self, questions: Sequence[SparseQuestion]) -> NDArray[np.float32]:
         """As one product of sparse matrices: its sums run in another order than those of `likeness`."""
@@ -152,6 +178,7 @@ class SparseBlock(Block[SparseQuestion]):
         moved = [_renamed(block, np.array([place[term] for term in block.terms], np.int32)) for block in blocks]
         lengths = np.concatenate([np.diff(block.counts.indptr) for block in blocks])
         starts = np.concatenate([[0], np.cumsum(lengths)])
+        starts = starts.astype(np.int32) if starts[-1] <= LARGEST else starts  # half of what a posting takes
         data, columns = (np.concatenate(parts) for parts in zip(*moved, strict=True))
         matrix = (data, columns, starts)
         return cls(terms, sparse.csr_array(matrix, shape=(len(starts) - 1, len(terms))))
@@ -194,7 +221,13 @@ class SparseStore(EmbeddedStore[SparseBlock]):
         """Weigh a query's terms; `learned` gives the frequency of words that only teaching has brought."""
         collection = self.collection
         terms = tuple(sorted(bag))
-        idf = tuple([collection.idf(collection.frequency(term) or learned.get(term, 0)) for term in terms])
+        known = [collection.term(term) for term in terms]
+        idf = tuple(
+            [
+                one.idf if one.frequency else collection.idf(learned.get(term, 0))
+                for term, one in zip(terms, known, strict=True)
+            ]
+        )
         counts = tuple([bag[term] for term in terms])
         weights = tuple(map(mul, counts, idf))
         return SparseQuestion(terms, weights, self.encoder, collection.average, counts, idf, collection.unheard)
@@ -227,187 +260,9 @@ class SparseStore(EmbeddedStore[SparseBlock]):
     def scan(self, question: SparseQuestion) -> Scan:
         collection = self.collection
         if collection.rows.several:
-            return Scan(collection.rows, collection.postings.at(question.average).scores(question), self.block)
-        return SparseScan(collection, question)
-
-
-class Collection:
-    """The living documents of one state: how many, how long on average, and the postings of their terms."""
-
-    def __init__(self, rows: Rows[SparseBlock], encoder: SparseEncoder) -> None:
-        self.rows = rows
-        blocks = [segment.block for segment in rows.segments]
-        length = sum(float(block.lengths.sum()) for block in blocks)
-        for segment, _, inside in rows.by_segment(rows.dead_rows):
-            length -= float(segment.block.lengths[inside].sum())
-        self.documents = len(rows.owners) - len(rows.dead_rows)
-        """Where documents have several rows, each row counts as one."""
-        self.average = length / max(self.documents, 1)
-        self.postings = Postings(blocks, encoder, self.average, rows.dead_rows)
-        self.unheard = encoder.idf(self.documents, 0)
-        self._encoder = encoder
-        self._idf: dict[int, float] = {0: 0.0}
-        self._present = (NO_NUMBERS, NO_NUMBERS, NO_NUMBERS)
-
-    def frequency(self, term: str) -> int:
-        """How many documents hold a term."""
-        return len(self.postings.of(term).rows)
-
-    def idf(self, frequency: int) -> float:
-        """What a term weighs that so many documents hold; 0 for none."""
-        found = self._idf.get(frequency)
-        if found is None:
-            found = self._idf[frequency] = self._encoder.idf(self.documents, frequency)
-        return found
-
-    def present(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
-        """Which of some documents have a row, and the rows. What is asked again and again is found once."""
-        asked, at, rows = self._present
-        if asked is not numbers:
-            found = self.rows.places(numbers)
-            at = np.flatnonzero(found >= 0)
-            rows = found[at]
-            self._present = numbers, at, rows
-        return at, rows
-
-
-class SparseScan(Scan):
-    """Where each document has one row: only rows that reach what k rows of one term do can be among the k best."""
-
-    def __init__(self, collection: Collection, question: SparseQuestion) -> None:
-        postings = collection.postings.at(question.average)
-        self._collection, self._held = collection, postings.held(question)
-        super().__init__(collection.rows, postings.summed(self._held), SparseBlock)
-
-    def of(self, numbers: Numbers) -> Scores:
-        at, rows = self._collection.present(numbers)
-        scores = np.full(len(numbers), -np.inf)
-        scores[at] = self._scores[rows]
-        return scores
-
-    def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
-        if among is not None:
-            return super().top(k, skip, among)
-        _, skipped = self._collection.present(skip)
-        kept = self._scores[skipped]
-        self._scores[skipped] = -np.inf
-        found = (self._scores >= self._reached(k)).nonzero()[0]
-        owners, scores = self._rows.owners[found], self._scores[found]
-        self._scores[skipped] = kept
-        order = np.lexsort((owners, -scores))[:k]
-        return Ranking(owners[order], scores[order])
-
-    def _reached(self, k: int) -> float:
-        """A score above the floor that k rows reach, if there are so many: by those of the weightiest term."""
-        rows, most = NO_NUMBERS, 0.0
-        for posting, weight in self._held:
-            if weight * posting.top > most and len(posting.rows) >= k:
-                rows, most = posting.rows, weight * posting.top
-        if not len(rows):
-            return ABOVE
-        scores = self._scores[rows]
-        width = len(scores) // STRIDE
-        if width > 4 * k:  # k columns with a row that reaches something: k rows that do
-            scores = scores[: STRIDE * width].reshape(STRIDE, width).max(axis=0)
-        scores.partition(len(scores) - k)
-        return max(ABOVE, float(scores[len(scores) - k]))
-
-
-@dataclass(frozen=True, slots=True)
-class Posting:
-    """The living rows that hold a term, and what it weighs in each."""
-
-    rows: Numbers
-    weights: Scores
-    top: float
-    """The greatest of the weights."""
-
-
-NOWHERE = Posting(NO_NUMBERS, np.zeros(0), 0.0)
-ABOVE = float(np.nextafter(SparseBlock.floor, np.inf))
-"""The lowest score at which a row is found."""
-
-
-class Postings:
-    """What each term weighs in which rows of some blocks laid end to end: worked out when first asked for, and kept."""
-
-    def __init__(
-        self, blocks: Sequence[SparseBlock], encoder: SparseEncoder, average: float, dead: Numbers = NO_NUMBERS
-    ) -> None:
-        self._blocks, self._encoder, self._average, self._dead = blocks, encoder, average, dead
-        self._starts = np.cumsum([0, *map(len, blocks)]).tolist()
-        self._pivots = [encoder.pivots(block.lengths, average) for block in blocks]
-        self._alive = np.ones(self._starts[-1], bool)
-        self._alive[dead] = False
-        self._kept: dict[str, Posting] = {}
-        self._room = KEPT * self._starts[-1]
-        self._keeping = threading.Lock()
-
-    def at(self, average: float) -> Postings:
-        """The postings by an average length: these, or new ones for a question that was weighed at another time."""
-        return self if average == self._average else Postings(self._blocks, self._encoder, average, self._dead)
-
-    def of(self, term: str) -> Posting:
-        found = self._kept.get(term)
-        return self._made(term) if found is None else found
-
-    def scores(self, question: SparseQuestion) -> Scores:
-        """Of all rows, summed term by term in the question's order."""
-        return self.summed(self.held(question))
-
-    def held(self, question: SparseQuestion) -> list[tuple[Posting, float]]:
-        """The postings of the question's terms and what these weigh in it, in its order."""
-        return [
-            (posting, weight)
-            for term, weight in zip(question.terms, question.weights, strict=True)
-            if weight and (posting := self.of(term)) is not NOWHERE
-        ]
-
-    def summed(self, held: Sequence[tuple[Posting, float]]) -> Scores:
-        scores = np.zeros(self._starts[-1])
-        for posting, weight in held:
-            np.add.at(scores, posting.rows, weight * posting.weights)  # a row is there once, so the sum is in order
-        return scores
-
-    def _made(self, term: str) -> Posting:
-        parts = self._parts(term)
-        if not parts:
-            return self._keep(term, NOWHERE)
-        rows, weights = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-        return self._keep(term, Posting(rows, weights, float(weights.max()) if len(weights) else 0.0))
-
-    def _parts(self, term: str) -> list[tuple[Numbers, Scores]]:
-        """The living rows that hold a term, and its weight in them, block by block."""
-        found = []
-        for block, start, pivots in zip(self._blocks, self._starts, self._pivots, strict=False):
-            at = block.place.get(term)
-            if at is None:
-                continue
-            rows, weights = _posting(block, at, pivots)
-            rows = rows + start if start else rows
-            if len(self._dead):
-                alive = self._alive[rows]
-                rows, weights = rows[alive], weights[alive]
-            found.append((rows, weights))
-        return found
-
-    def _keep(self, term: str, posting: Posting) -> Posting:
-        """The oldest make room: all at once would have them all made again."""
-        with self._keeping:
-            if term not in self._kept:
-                self._kept[term] = posting
-                self._room -= len(posting.rows) + LEAST
-            while self._room < 0 and len(self._kept) > 1:
-                self._room += len(self._kept.pop(next(iter(self._kept))).rows) + LEAST
-        return posting
-
-
-def _posting(block: SparseBlock, at: int, pivots: Scores | None) -> tuple[Numbers, Scores]:
-    starts = block.inverted["starts"]
-    span = slice(int(starts[at]), int(starts[at + 1]))
-    rows = block.inverted["rows"][span].astype(np.int64)
-    counts = block.inverted["counts"][span].astype(np.float64)
-    return rows, counts if pivots is None else counts / (counts + pivots[rows])
+            postings = collection.postings.at(question.average)
+            return Scan(collection.rows, postings.summed(postings.held(question.terms, question.weights)), self.block)
+        return collection.scan(question.terms, question.weights, question.average)
 
 
 def _renamed(block: SparseBlock, names: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32]]:

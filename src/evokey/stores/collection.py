@@ -1,0 +1,244 @@
+"""The living documents of one state of a sparse store: how they are counted, and how the best of them are found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from evokey.protocols import SparseEncoder
+from evokey.stores import compiled
+from evokey.stores.embedded import NO_NUMBERS, Rows, Scan
+from evokey.stores.postings import Held, Postings
+from evokey.types import Numbers, Ranking, Scores
+
+FLOOR = 0.0
+ABOVE = float(np.nextafter(FLOOR, np.inf))
+"""The lowest score at which a row is found."""
+STRIDE = 16
+LARGE = 10_000
+"""Rows from which on a compiled scan is worth having."""
+DEEP = 256
+"""Results up to which the compiled scan keeps them in order as it goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """How many documents hold a term, what it weighs by that, and its place in each segment, or −1."""
+
+    frequency: int
+    idf: float
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Barred:
+    """The rows that a scan must not find: those of some documents, and the dead."""
+
+    asked: Numbers
+    rows: Sequence[Numbers]
+    """Of each segment, counted within it, in order."""
+    ends: Sequence[int]
+    """Where those of each segment end, among all of them."""
+    at: Numbers
+    """Which of the documents have a row."""
+    where: Numbers | None
+    """Where theirs are among all barred rows; None if these are just they, one for one."""
+
+    def scores(self, kept: Scores) -> Scores:
+        """Scores of the barred rows → of the documents; −inf for one that has no row."""
+        if self.where is None:
+            return kept
+        scores = np.full(len(self.asked), -np.inf)
+        scores[self.at] = kept[self.where]
+        return scores
+
+
+class Collection:
+    def __init__(self, rows: Rows[Any], encoder: SparseEncoder) -> None:
+        self.rows = rows
+        self._blocks = [segment.block for segment in rows.segments]
+        length = sum(float(block.lengths.sum()) for block in self._blocks)
+        for segment, _, inside in rows.by_segment(rows.dead_rows):
+            length -= float(segment.block.lengths[inside].sum())
+        self.documents = len(rows.owners) - len(rows.dead_rows)
+        """Where documents have several rows, each row counts as one."""
+        self.average = length / max(self.documents, 1)
+        self.postings = Postings(self._blocks, encoder, self.average, rows.dead_rows)
+        self.unheard = encoder.idf(self.documents, 0)
+        self._large = len(rows.owners) >= LARGE
+        self._encoder = encoder
+        self._terms: dict[str, Term] = {}
+        self._present = (NO_NUMBERS, NO_NUMBERS, NO_NUMBERS)
+        self._barred: Barred | None = None
+
+    def term(self, term: str) -> Term:
+        found = self._terms.get(term)
+        if found is None:
+            found = self._found(term)
+            if found.frequency:  # what nothing holds would pile up
+                self._terms[term] = found
+        return found
+
+    def _found(self, term: str) -> Term:
+        places = tuple([block.place.get(term, -1) for block in self._blocks])
+        if len(self.rows.dead_rows):
+            frequency = len(self.postings.of(term).rows)
+        else:
+            spans = [
+                b.inverted["starts"][at : at + 2].tolist()
+                for b, at in zip(self._blocks, places, strict=True)
+                if at >= 0
+            ]
+            frequency = sum(last - first for first, last in spans)
+        return Term(frequency, self.idf(frequency), places)
+
+    def idf(self, frequency: int) -> float:
+        """What a term weighs that so many documents hold; 0 for none."""
+        return self._encoder.idf(self.documents, frequency) if frequency else 0.0
+
+    def scan(self, terms: Sequence[str], weights: Sequence[float], average: float) -> SparseScan:
+        """Terms and what they weigh, beside documents of an average length: where each document has one row."""
+        best = compiled.best() if self._large and average == self.average else None
+        if best is None or self.segments is None:
+            return SparseScan(self, terms, weights, average)
+        return CompiledScan(self, terms, weights, average, self.segments, best)
+
+    def present(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
+        """Which of some documents have a row, and the rows. What is asked again and again is found once."""
+        asked, at, rows = self._present
+        if asked is not numbers:
+            found = self.rows.places(numbers)
+            at = np.flatnonzero(found >= 0)
+            rows = found[at]
+            self._present = numbers, at, rows
+        return at, rows
+
+    def barred(self, numbers: Numbers) -> Barred:
+        """What is asked again and again is found once, here too."""
+        found = self._barred
+        if found is None or found.asked is not numbers:
+            at, rows = self.present(numbers)
+            all_rows = np.unique(np.concatenate([rows, self.rows.dead_rows]))
+            ends = np.searchsorted(all_rows, self.rows.starts).tolist()
+            parts = [all_rows[a:b] - start for a, b, start in zip(ends, ends[1:], self.rows.starts, strict=False)]
+            same = len(rows) == len(numbers) and np.array_equal(all_rows, rows)
+            found = Barred(numbers, parts, ends[1:], at, None if same else np.searchsorted(all_rows, rows))
+            self._barred = found
+        return found
+
+    @cached_property
+    def segments(self) -> list[tuple[Any, ...]] | None:
+        """What the compiled scan takes of each segment; None where it does not fit."""
+        found = []
+        for segment in self.rows.segments:
+            block, coded = segment.block, segment.block.coded
+            pivots = None if coded is None else self._encoder.pivots(coded[0], self.average)
+            if pivots is None:
+                return None
+            inverted = (block.inverted["starts"], block.inverted["rows"], block.inverted["counts"])
+            found.append((*inverted, pivots, coded[1], segment.owners))
+        return found
+
+
+class SparseScan(Scan):
+    """Only rows that reach what k rows of one term do can be among the k best."""
+
+    def __init__(self, collection: Collection, terms: Sequence[str], weights: Sequence[float], average: float) -> None:
+        self._collection, self._terms, self._weights, self._average = collection, terms, weights, average
+        self._rows: Rows[Any] = collection.rows
+        self.floor = FLOOR
+
+    @cached_property
+    def _postings(self) -> Postings:
+        return self._collection.postings.at(self._average)
+
+    @cached_property
+    def _held(self) -> Held:
+        return self._postings.held(self._terms, self._weights)
+
+    @cached_property
+    def _scores(self) -> Scores:  # type: ignore[override]
+        """Dead rows are in no posting: they lie at the floor."""
+        return self._postings.summed(self._held)
+
+    @property
+    def _likeness(self) -> Scores:  # type: ignore[override]
+        return self._scores
+
+    def of(self, numbers: Numbers) -> Scores:
+        at, rows = self._collection.present(numbers)
+        found: Scores = self._scores[rows]
+        if len(rows) == len(numbers):
+            return found
+        scores = np.full(len(numbers), -np.inf)
+        scores[at] = found
+        return scores
+
+    def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
+        if among is not None:
+            return super().top(k, skip, among)
+        all_scores = self._scores
+        skipped = self._collection.present(skip)[1] if len(skip) else skip
+        kept = all_scores[skipped]
+        all_scores[skipped] = -np.inf
+        found = (all_scores >= self._reached(k)).nonzero()[0]
+        owners, scores = self._rows.owners[found], all_scores[found]
+        all_scores[skipped] = kept
+        order = np.lexsort((owners, -scores))[:k]
+        return Ranking(owners[order], scores[order])
+
+    def _reached(self, k: int) -> float:
+        """A score above the floor that k rows reach, if there are so many: by those of the weightiest term."""
+        rows, most = NO_NUMBERS, 0.0
+        for posting, weight in self._held:
+            if weight * posting.top > most and len(posting.rows) >= k:
+                rows, most = posting.rows, weight * posting.top
+        if not len(rows):
+            return ABOVE
+        scores = self._scores[rows]
+        width = len(scores) // STRIDE
+        if width > 4 * k:  # k columns with a row that reaches something: k rows that do
+            scores = np.maximum.reduce(scores[: STRIDE * width].reshape(STRIDE, width))
+        scores.partition(len(scores) - k)
+        return max(ABOVE, float(scores[len(scores) - k]))
+
+
+class CompiledScan(SparseScan):
+    """The same to the last bit, in one go: rows are scored a window at a time, and only the best are kept."""
+
+    def __init__(
+        self,
+        collection: Collection,
+        terms: Sequence[str],
+        weights: Sequence[float],
+        average: float,
+        segments: Sequence[tuple[Any, ...]],
+        best: compiled.Best,
+    ) -> None:
+        super().__init__(collection, terms, weights, average)
+        self._segments, self._best_of = segments, best
+        self._skipped: tuple[Barred, Scores] | None = None
+
+    def of(self, numbers: Numbers) -> Scores:
+        if self._skipped is not None and self._skipped[0].asked is numbers:
+            barred, kept = self._skipped
+            return barred.scores(kept)
+        return super().of(numbers)
+
+    def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
+        if among is not None or k > DEEP:
+            return super().top(k, skip, among)
+        barred = self._collection.barred(skip)
+        numbers, scores, size, start = np.empty(k, np.int64), np.empty(k), 0, 0
+        kept, weights = np.zeros(barred.ends[-1] if barred.ends else 0), np.array(self._weights)
+        term = self._collection.term
+        places = np.array([term(one).places for one in self._terms], np.int64).T.copy()
+        for arrays, at, rows, end in zip(self._segments, places, barred.rows, barred.ends, strict=False):
+            size = self._best_of(*arrays, at, weights, rows, kept[start:end], numbers, scores, size)
+            start = end
+        self._skipped = barred, kept
+        return Ranking(numbers[:size], scores[:size])

@@ -1,0 +1,51 @@
+"""A compiled scan, where numba is installed: made in the background once it is worth it. Until then, and without it,
+numpy finds the same to the last bit."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from importlib import import_module
+
+from evokey.types import Scores
+
+Best = Callable[..., int]
+Grown = Callable[..., Scores]
+AFTER = 50
+"""Searches of a large store in this process before anything is loaded: a few do not pay for it."""
+log = logging.getLogger("evokey")
+_loading = threading.Lock()
+_asked = 0
+_best: Best | None = None
+_grown: Grown | None = None
+
+
+def best() -> Best | None:
+    """The compiled scan, if it is there already."""
+    global _asked
+    if _best is None and _asked <= AFTER:
+        _asked += 1
+        if _asked == AFTER:
+            threading.Thread(target=load, name="evokey-compile").start()
+    return _best
+
+
+def grown() -> Grown | None:
+    """The compiled scores of what was taught, if they are there already."""
+    return _grown
+
+
+def load() -> bool:
+    """Load it, compiling if need be, and say whether it is there."""
+    global _best, _grown
+    with _loading:
+        if _best is None:
+            try:
+                kernel = import_module("evokey.stores.kernel")
+                _best, _grown = kernel.best, kernel.grown
+            except ImportError:
+                return False
+            except Exception as error:  # noqa: BLE001 - whatever ails a compiler, numpy finds the same
+                log.warning("searching goes on without a compiled scan: %s", str(error))
+        return _best is not None

@@ -1,0 +1,121 @@
+"""The compiled scan. Importing this takes numba, and compiles unless that was done before.
+
+Rows are scored a window at a time (as Lucene does): the scores of a window stay in the fastest memory, and no array of
+all scores is made. A row's sum runs over the terms in their order, as everywhere else. Indexes are unsigned, because
+Python's counting from the end costs a check at every access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba import float32, float64, int32, int64, types, uint16, uint64
+
+WINDOW, STRIDE, ONE = 4096, uint64(64), uint64(1)
+ABOVE = float(np.nextafter(0.0, 1.0))
+
+
+def _read(kind: Any) -> Any:
+    return types.Array(kind, 1, "C", readonly=True)
+
+
+def _signature(index: Any) -> Any:
+    lists = (_read(index), _read(index), _read(float32), _read(float64), _read(uint16), _read(int64))
+    asked = (_read(int64), _read(float64), _read(int64))
+    return int64(*lists, *asked, float64[::1], int64[::1], float64[::1], int64)
+
+
+def _growth(index: Any) -> Any:
+    lists = (_read(index), _read(index), _read(float32), _read(float64))
+    evidence = (_read(int64), _read(int64), _read(float64))
+    return float64[::1](*lists, _read(int64), _read(float64), *evidence, _read(float64), float64, _read(float64))
+
+
+def _compiled(signatures: list[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+        try:
+            return numba.njit(signatures, cache=True, nogil=True, error_model="numpy")(function)
+        except RuntimeError:  # nowhere to keep what was compiled
+            return numba.njit(signatures, nogil=True, error_model="numpy")(function)
+
+    return compiled
+
+
+@_compiled([_signature(int64), _signature(int32)])
+def best(starts, rows, counts, pivots, lengths, owners, places, weights, barred, kept, numbers, found, size):  # type: ignore[no-untyped-def]
+    """The best rows outside `barred`, added to the `size` best already in numbers and found, in order; how many there
+    are then. What the barred rows score goes to `kept`."""
+    k, terms, bar, out = len(found), len(places), ABOVE, 0
+    if size == k:
+        bar = found[k - 1]
+    scores = np.zeros(WINDOW)
+    at, end = np.zeros(terms, np.uint64), np.zeros(terms, np.uint64)
+    for term in range(terms):
+        if places[term] >= 0:
+            at[term], end[term] = starts[places[term]], starts[places[term] + 1]
+    for base in range(0, len(owners), WINDOW):
+        limit, first, some = base + WINDOW, uint64(base), False
+        for term in range(terms):
+            i, last, weight = at[term], end[term], weights[term]
+            if i == last or rows[i] >= limit:
+                continue
+            some = True
+            while i < last and rows[i] < limit:
+                row, count = uint64(rows[i]), float64(counts[i])
+                scores[row - first] += weight * (count / (count + pivots[lengths[row]]))
+                i += ONE
+            at[term] = i
+        if not some:
+            continue
+        while out < len(barred) and barred[out] < base:
+            out += 1
+        while out < len(barred) and barred[out] < limit:
+            kept[out] = scores[barred[out] - base]
+            scores[barred[out] - base] = 0.0
+            out += 1
+        for start in range(uint64(0), uint64(WINDOW), STRIDE):
+            reach = int64(0)
+            for j in range(STRIDE):
+                reach += int64(1) if scores[start + j] >= bar else int64(0)
+            if reach == 0:
+                continue
+            for j in range(start, start + STRIDE):
+                score = scores[j]
+                if score < bar:
+                    continue
+                number = owners[first + j]
+                if size == k and score == bar and number > numbers[k - 1]:
+                    continue
+                place = min(size, k - 1)
+                while place > 0 and (
+                    found[place - 1] < score or (found[place - 1] == score and numbers[place - 1] > number)
+                ):
+                    found[place], numbers[place] = found[place - 1], numbers[place - 1]
+                    place -= 1
+                found[place], numbers[place] = score, number
+                size = min(size + 1, k)
+                if size == k:
+                    bar = found[k - 1]
+        scores[:] = 0.0
+    return size
+
+
+@_compiled([_growth(int64), _growth(int32)])
+def grown(starts, rows, counts, pivots, places, weights, firsts, texts, shares, base, step, norms):  # type: ignore[no-untyped-def]
+    """The scores of touched documents by their moved keys: taught texts are scored, and each document (a row of the
+    evidence: firsts, texts, shares) takes its shares of them."""
+    likeness, scores = np.zeros(len(pivots)), np.empty(len(base))
+    for term in range(len(places)):
+        if places[term] >= 0:
+            for i in range(starts[places[term]], starts[places[term] + 1]):
+                row, count = rows[i], float64(counts[i])
+                likeness[row] += weights[term] * (count / (count + pivots[row]))
+    for document in range(len(base)):
+        pull = 0.0
+        for i in range(firsts[document], firsts[document + 1]):
+            pull += shares[i] * likeness[texts[i]]
+        scores[document] = (base[document] + step * pull) / norms[document]
+    return scores

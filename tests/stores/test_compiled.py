@@ -1,0 +1,142 @@
+"""The compiled scan finds what numpy finds, to the last bit; it is loaded when it pays, and missed by nobody."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+
+import numpy as np
+import pytest
+from conftest import Opener, ranking
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from evokey.encoders.bm25 import BM25
+from evokey.stores import collection, compiled
+from evokey.stores.collection import CompiledScan, SparseScan
+from evokey.stores.embedded import Block
+from evokey.stores.sparse import SparseBlock, SparseStore
+from evokey.types import Numbers
+
+WORDS = "ant bee cat dog eel fox gnu hen".split()
+bags = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(Counter)
+asked = st.dictionaries(st.sampled_from([*WORDS, "unicorn"]), st.integers(1, 3), max_size=6)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded() -> None:
+    pytest.importorskip("numba", reason="SKIPPED FOR WANT OF A PACKAGE: evokey[fast]")
+    assert compiled.load()
+
+
+def filled(batches: list[list[Counter[str]]], dead: set[int], wide: bool) -> SparseStore:
+    """A store with a segment of each batch. Numbers fall from batch to batch, so rows are not in their order."""
+    store, high = SparseStore(None, "test", BM25()), sum(map(len, batches))
+    for batch in batches:
+        high -= len(batch)
+        numbers = np.arange(high, high + len(batch), dtype=np.int64)
+        block = SparseBlock.of(batch)
+        if wide:
+            inverted = {name: array.astype(np.int64) for name, array in block.inverted.items() if name != "counts"}
+            block = SparseBlock(block.terms, block.counts, {**inverted, "counts": block.inverted["counts"]})
+        store._mergeable = lambda first, second: False  # type: ignore[method-assign]
+        store.add(numbers, numbers, block)
+    store.remove(dead)
+    return store
+
+
+@settings(max_examples=150, deadline=None)
+@example([[Counter("abc")] * 9_000], {8_191}, {"a": 1}, [3, 4_096], 10, False)  # several windows, all alike
+@given(
+    st.lists(st.lists(bags, min_size=1, max_size=80), min_size=1, max_size=3),
+    st.sets(st.integers(0, 60), max_size=20),
+    asked,
+    st.lists(st.integers(0, 300), max_size=20, unique=True).map(sorted),
+    st.integers(1, 30),
+    st.booleans(),
+)
+def test_it_finds_what_numpy_finds_to_the_last_bit(
+    batches: list[list[Counter[str]]], dead: set[int], query: dict[str, int], skipped: list[int], k: int, wide: bool
+) -> None:
+    store = filled(batches, dead, wide)
+    question, living = store.question(query, {"unicorn": 2}), store.collection
+    about = (living, question.terms, question.weights, question.average)
+    assert compiled._best is not None and living.segments is not None
+    skip: Numbers = np.array(skipped, np.int64)
+    for among in (None, np.arange(0, 50, 2)):
+        plain, fast = SparseScan(*about), CompiledScan(*about, living.segments, compiled._best)
+        expected, found = plain.top(k, skip, among), fast.top(k, skip, among)
+        assert found.numbers.tolist() == expected.numbers.tolist()
+        assert found.scores.tobytes() == expected.scores.tobytes()
+        assert fast.of(skip).tobytes() == plain.of(skip).tobytes()
+        assert fast.of(skip[::2].copy()).tobytes() == plain.of(skip[::2].copy()).tobytes()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(bags, min_size=1, max_size=40),
+    asked,
+    st.lists(st.lists(st.tuples(st.integers(0, 39), st.floats(0, 1)), min_size=1, max_size=4), min_size=1, max_size=8),
+    st.sampled_from([0.25, 1.0, 8.0]),
+    st.integers(0, 100),
+)
+def test_what_was_taught_scores_the_same_to_the_last_bit(
+    texts: list[Counter[str]],
+    query: dict[str, int],
+    shares: list[list[tuple[int, float]]],
+    step: float,
+    seed: int,
+) -> None:
+    question, block = filled([texts], set(), False).question(query, {}), SparseBlock.of(texts)
+    chance, ends = np.random.default_rng(seed), np.cumsum([0, *map(len, shares)])
+    columns = np.array([text % len(texts) for share in shares for text, _ in share])
+    alphas = np.array([alpha for share in shares for _, alpha in share])
+    evidence = sparse.csr_array((alphas, columns, ends), shape=(len(shares), len(texts)))
+    evidence.indices, evidence.indptr = evidence.indices.astype(np.int64), evidence.indptr.astype(np.int64)
+    base, norms = 9 * chance.random(len(shares)), 1 + chance.random(len(shares))
+    base[0] = -np.inf  # a document without a row
+    about = question, base, evidence, step, norms
+    assert block.moved(*about).tobytes() == Block.moved(block, *about).tobytes()
+
+
+def test_a_memory_gives_the_same_with_it_and_without(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = opened(encoder="bm25")
+    chance = np.random.default_rng(3)
+    memory.add([{"id": str(n), "text": " ".join(chance.choice(WORDS, 1 + n % 7))} for n in range(3000)])
+    memory.delete([str(n) for n in range(0, 3000, 13)])
+    for number in range(1, 60, 7):
+        memory.feedback(f"ant bee word{number}", relevant=[str(number)])
+    memory.evolve()
+    assert memory.stats().documents_touched
+    queries = ["ant", "ant bee word8", "fox gnu hen", "nothing of this", "cat cat word15 dog"]
+    before = [ranking(memory, query, k=k, epoch=epoch) for query in queries for k in (1, 10) for epoch in (0, None)]
+    monkeypatch.setattr(collection, "LARGE", 1)
+    memory.close()
+    again = opened()
+    after = [ranking(again, query, k=k, epoch=epoch) for query in queries for k in (1, 10) for epoch in (0, None)]
+    store = again._index.retrievers[0].store
+    assert isinstance(store.scan(store.question({"ant": 1}, {})), CompiledScan)
+    assert after == before
+
+
+def test_it_is_loaded_once_searches_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "_best", None)
+    monkeypatch.setattr(compiled, "_asked", 0)
+    assert [compiled.best() for _ in range(compiled.AFTER - 1)] == [None] * (compiled.AFTER - 1)
+    assert "evokey-compile" not in {thread.name for thread in threading.enumerate()}
+    compiled.best()
+    for thread in threading.enumerate():
+        if thread.name == "evokey-compile":
+            thread.join()
+    assert compiled.best() is not None
+
+
+def test_without_numba_nothing_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "_best", None)
+    monkeypatch.setattr(compiled, "_asked", 0)
+    monkeypatch.delitem(sys.modules, "evokey.stores.kernel")
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert not compiled.load()
+    assert [compiled.best() for _ in range(2 * compiled.AFTER)] == [None] * 2 * compiled.AFTER
