@@ -104,11 +104,11 @@ def test_a_lens_travels_through_time_is_explained_and_forgotten(
 def _always(choice: Choice) -> Any:
     proposed = Guarded.propose
 
-    def propose(self: Guarded, retrievers: Any, fusion: Any, lessons: Any, pools: Any, pins: Any) -> Any:
+    def propose(self: Guarded, retrievers: Any, fusion: Any, lessons: Any, *rest: Any) -> Any:
         from dataclasses import replace
 
         few = lessons.only(lessons.queries[:1])
-        made = proposed(self, retrievers, fusion, few, pools, pins)
+        made = proposed(self, retrievers, fusion, few, *rest)
         weights = dict(zip(fusion.names, fusion.untaught, strict=True))
         return replace(made, choice={one.name: choice for one in retrievers}, weights=weights, changes=True)
 

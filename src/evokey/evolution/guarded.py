@@ -70,6 +70,7 @@ class Guarded:
         lessons: Taught,
         pools: Mapping[str, Mapping[str, Ranking]],
         pins: Taught,
+        searched: Sequence[str] = (),
     ) -> Proposal:
         names = fusion.names
         untaught: Plan = (tuple(NOTHING for _ in names), fusion.untaught)
