@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -16,11 +16,13 @@ import numpy as np
 from evokey.errors import InvalidSettings
 from evokey.evolution.attribution import Attribution, attribute
 from evokey.evolution.evidence import FOLDS, Taught, fold, sample
-from evokey.evolution.focus import Focus, strengths
+from evokey.evolution.focus import Focus
+from evokey.evolution.judge import DEPTH as FIRST
 from evokey.evolution.judge import Judge, ideal
 from evokey.evolution.policy import Log, Proposal
 from evokey.evolution.trial import Trial
 from evokey.fusion import DEPTH, Fusion, Weights
+from evokey.lens import Turn
 from evokey.overlay import UNTAUGHT, Overlay
 from evokey.retriever import Retriever
 from evokey.types import Choice, Quality, Ranking, Scores
@@ -43,6 +45,10 @@ TRIFLE = 0.0005
 """The share of held-out quality that may be lost for their sake, if it is within the noise."""
 ASKED, OWN_ASKED = 120, 400
 """Queries asked at the most: in each fold, and of the taught ones themselves."""
+TRIED = 3
+"""Lenses that are tried with every step."""
+UNSETTLED = 0.1
+"""The share of the first ten that a lens may change for bystanders among the traffic."""
 NOTHING = Choice()
 LENSES = ("none", "dense", "all")
 T = TypeVar("T")
@@ -74,7 +80,7 @@ class Guarded:
     ) -> Proposal:
         names = fusion.names
         untaught: Plan = (tuple(NOTHING for _ in names), fusion.untaught)
-        fits = [Fit(self, one, lessons, pools[one.name], pins) for one in retrievers]
+        fits = [Fit(self, one, lessons, pools[one.name], pins, searched) for one in retrievers]
         jury = Jury(fits, fusion, lessons, pins)
         if len(lessons.queries) < FEW:
             return self._few(names, untaught, jury)
@@ -90,8 +96,10 @@ class Guarded:
         if not log.taught.queries:
             return UNTAUGHT
         attribution = self.attribute(retriever, log.taught)
-        lenses = {} if choice.lens is None else Focus(retriever).lenses(attribution, (choice.lens,))
-        return attribution.overlay(choice, lenses.get(choice.lens) if choice.lens is not None else None)
+        if choice.turn is None:
+            return attribution.overlay(choice)
+        lenses = Focus(retriever, attribution, choice.anchored).lenses((choice.turn,))
+        return attribution.overlay(choice, lenses.get(choice.turn))
 
     def attribute(self, retriever: Retriever, lessons: Taught) -> Attribution:
         """Who was taught what."""
@@ -132,15 +140,25 @@ class Fit:
     """One retriever's cross-fit."""
 
     def __init__(
-        self, policy: Guarded, retriever: Retriever, lessons: Taught, pools: Mapping[str, Ranking], pins: Taught
+        self,
+        policy: Guarded,
+        retriever: Retriever,
+        lessons: Taught,
+        pools: Mapping[str, Ranking],
+        pins: Taught,
+        searched: Sequence[str],
     ) -> None:
         self._policy = policy
-        attribution, focus = policy.attribute(retriever, lessons), Focus(retriever)
-        wanted = policy.lens == "all" or policy.lens == retriever.kind
-        self.strengths = strengths(retriever) if wanted and len(lessons.queries) >= FEW else ()
-        lenses = focus.lenses(attribution, self.strengths)
+        attribution = policy.attribute(retriever, lessons)
+        wanted = policy.lens in ("all", retriever.kind) and len(lessons.queries) >= FEW
+        focus = Focus(retriever, attribution) if wanted else None
+        turns = focus.turns(searched) if focus else ()
+        lenses = focus.lenses(turns) if focus else {}
+        beside = Taught({query: {} for query in focus.bystanders(searched)} if focus else {}, {})
+        self._lenses = _calm(Trial(retriever, attribution, beside, pools, lenses), list(lenses))
+        self._anchored = focus.anchored if focus else 0
         self.pinned = Trial(retriever, attribution, pins, pools, lenses)
-        self.folds = [_held(retriever, attribution, focus, self.strengths, lessons, pools, i) for i in range(FOLDS)]
+        self.folds = [_held(retriever, attribution, focus, turns, lessons, pools, i) for i in range(FOLDS)]
         self.own = Trial(retriever, attribution, lessons.only(sample(lessons.queries, OWN_ASKED)), pools, lenses)
         asked = sum(len(trial.asked) for trial in self.folds)
         self.strangers = sum(trial.strangers() for trial in self.folds) / max(asked, 1)
@@ -152,14 +170,22 @@ class Fit:
         return _sparing(self.pinned.outcomes(self._policy.grid(self.own.has_units)), NOTHING)
 
     def choose(self) -> Choice:
-        """First without a lens; then lenses of every strength join, with keys that move less or more."""
+        """First without a lens; then all lenses join; then the best of these, with keys that move less or more."""
         plain = self._chosen(self._policy.grid(self.own.has_units))[0]
-        turned = _turned(plain, self.strengths)
-        if not turned:
+        if not self._lenses:
             return plain
-        choice, expected = self._chosen([NOTHING, plain, *turned])
+        turned = {turn: self._turned(turn, (NOTHING, plain)) for turn in self._lenses}
+        expected = self._chosen([NOTHING, plain, *chain(*turned.values())])[1]
+        worth = {turn: max(float(expected[one].mean()) for one in some) for turn, some in turned.items()}
+        best = sorted(worth, key=lambda turn: -worth[turn])[:TRIED]
+        moves = [replace(plain, step=step) for step in (0.0, *STEPS)]
+        choice, expected = self._chosen([NOTHING, plain, *chain(*(self._turned(turn, moves) for turn in best))])
         clearly = plain not in expected or _behind(expected[choice], expected[plain]) > CLEARLY
         return choice if clearly else plain  # a lens changes every question: it must be worth it
+
+    def _turned(self, turn: Turn, choices: Sequence[Choice]) -> list[Choice]:
+        """The same choices, through a lens."""
+        return [replace(one, lens=turn[0], gate=turn[1], anchored=self._anchored) for one in dict.fromkeys(choices)]
 
     def _chosen(self, grid: Sequence[Choice]) -> tuple[Choice, Outcomes[Choice]]:
         choices = _sparing(self.pinned.outcomes(list(dict.fromkeys(grid))), NOTHING)
@@ -239,8 +265,8 @@ class Jury:
 def _held(
     retriever: Retriever,
     attribution: Attribution,
-    focus: Focus,
-    strengths: Sequence[float],
+    focus: Focus | None,
+    turns: Sequence[Turn],
     lessons: Taught,
     pools: Mapping[str, Ranking],
     index: int,
@@ -249,13 +275,19 @@ def _held(
     inside = [query for query in lessons.queries if fold(query) == index]
     others = attribution.without(frozenset(inside))
     asked = lessons.only(sample(inside, ASKED))
-    return Trial(retriever, others, asked, pools, focus.lenses(others, strengths) if inside else {})
+    return Trial(retriever, others, asked, pools, focus.lenses(turns, without=index) if focus and inside else {})
 
 
-def _turned(plain: Choice, strengths: Sequence[float]) -> list[Choice]:
-    """A choice under lenses of every strength: with keys that stay, or move by any step."""
-    moves = [replace(plain, step=step) for step in (0.0, *STEPS)]
-    return [replace(choice, lens=strength) for strength in strengths for choice in dict.fromkeys([NOTHING, *moves])]
+def _calm(beside: Trial, turns: Sequence[Turn]) -> list[Turn]:
+    """Lenses that leave bystanders most of what they find."""
+    before = [set(ranking.numbers.tolist()) for ranking, _ in beside.rankings(NOTHING, FIRST)]
+    found = []
+    for turn in turns:
+        after = [ranking.numbers.tolist() for ranking, _ in beside.rankings(Choice(lens=turn[0], gate=turn[1]), FIRST)]
+        lost = [1 - len(was & set(now)) / max(len(was), 1) for was, now in zip(before, after, strict=True)]
+        if not lost or sum(lost) <= UNSETTLED * len(lost):
+            found.append(turn)
+    return found
 
 
 def _grid(units: bool) -> list[Choice]:
