@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,13 @@ from hypothesis import strategies as st
 
 import evokey
 from evokey import lens
-from evokey.evolution.focus import sampled
+from evokey.evolution import guarded
+from evokey.evolution.attribution import attribute
+from evokey.evolution.evidence import Taught
+from evokey.evolution.focus import OPEN, WARY, Focus, sampled
 from evokey.evolution.guarded import Guarded
+from evokey.evolution.pools import take
+from evokey.evolution.trial import Trial
 from evokey.stores.flat import DenseQuestion
 from evokey.types import Choice
 
@@ -121,6 +127,76 @@ def _always(choice: Choice) -> Any:
         return replace(made, choice={one.name: choice for one in retrievers}, weights=weights, changes=True)
 
     return propose
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_happened_a_reader_a_reopened_and_a_forgetful_memory_see_the_same_lens(
+    opened: Opener, dataset: Any, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data: Dataset = dataset("cranfield")
+    monkeypatch.setattr(Guarded, "propose", _always(Choice(0.0, 0.5, 0.0, 0.2, 0.3, 0.0, 150)))
+    chance, asked = random.Random(seed), sorted(data.judged)[150:160]
+    documents = data.documents[:200]
+    lessons = [
+        {"query": query, "relevant": {id: grade}}
+        for query, grades in sorted(data.judged.items())[:120]
+        for id, grade in grades.items()
+        if id in {document.id for document in documents}
+    ]
+    memory, twin = (opened(name, encoder="wordllama", now=lambda: 0.0, traffic=0) for name in "ab")
+    reader = opened("a")
+    for one in (memory, twin):
+        one.add(documents)
+    gone = chance.sample([document.id for document in documents], 12)
+    for at in range(6):
+        for lesson in lessons[8 * at : 8 * at + 8]:
+            memory.feedback(**lesson)
+            twin.feedback(**lesson)
+        memory.feedback(f"nobody else asks {at}", relevant=[documents[at].id], actor="wrong")
+        memory.evolve()
+        if chance.random() < 0.5:
+            for one in (memory, twin):
+                one.delete(gone[2 * at : 2 * at + 2])
+        if chance.random() < 0.3:
+            memory.rollback(chance.randrange(at + 1))
+            assert found(reader, asked) == found(memory, asked)
+            memory.evolve()
+        assert found(reader, asked) == found(memory, asked)
+    memory.forget(actor="wrong")
+    twin.evolve()
+    assert found(memory, asked) == found(twin, asked) != found(twin, asked, epoch=0)
+    memory.close()
+    assert found(opened("a"), asked) == found(twin, asked)
+
+
+def test_a_lens_is_wary_unless_the_traffic_asks_about_what_was_taught(opened: Opener, dataset: Any) -> None:
+    data: Dataset = dataset("cranfield")
+    memory = opened(encoder="wordllama")
+    queries = taught(memory, data, 100)
+    retriever = memory._index.retrievers[0]
+    focus = Focus(retriever, attribute(retriever, memory._index.log(memory._lessons.last).taught))
+    same, other = sorted(data.judged)[100:180], sorted(dataset("scifact").judged)[:80]
+    gates = {name: {gate for _, gate in focus.turns(heard)} for name, heard in (("same", same), ("other", other))}
+    assert gates == {"same": {OPEN, WARY}, "other": {WARY}}
+    assert {gate for _, gate in focus.turns(())} == {gate for _, gate in focus.turns(same[:10])} == {WARY}
+    assert focus.bystanders(same) == [] and len(focus.bystanders(other)) > 40
+    lenses: Any = focus.lenses(focus.turns(same))
+    passed = [lenses[0.1, WARY].turned(one) is one for one in (retriever.lesson(query, {}) for query in other)]
+    assert sum(passed) > 60
+    assert all(lenses[0.1, OPEN].turned(retriever.lesson(query, {})).asked for query in queries)
+
+
+def test_a_lens_that_unsettles_bystanders_is_refused(opened: Opener, dataset: Any) -> None:
+    data: Dataset = dataset("cranfield")
+    memory = opened(encoder="wordllama")
+    taught(memory, data, 100)
+    retriever, beside = memory._index.retrievers[0], sorted(data.judged)[100:140]
+    attribution = attribute(retriever, memory._index.log(memory._lessons.last).taught)
+    turns = [(0.01, OPEN), (1e6, OPEN)]
+    lenses = Focus(retriever, attribution, anchored=0).lenses(turns)
+    pools = {query: take(retriever, query, memory._index.position).ranking for query in beside}
+    trial = Trial(retriever, attribution, Taught({query: {} for query in beside}, {}), pools, lenses)
+    assert guarded._calm(trial, turns) == turns[1:]
 
 
 def test_a_lens_lifts_questions_about_documents_that_nobody_taught(opened: Opener, dataset: Any) -> None:

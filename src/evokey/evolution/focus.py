@@ -108,7 +108,7 @@ class Focus:
         living = np.setdiff1d(rows.documents, np.fromiter(rows.dead, np.int64, len(rows.dead)))
         block = self._retriever.store.take(sampled(living[living <= self.anchored], ANCHORS))
         assert isinstance(block, DenseBlock)
-        return block.vectors
+        return block.vectors.reshape(-1, self._asked.shape[1])
 
 
 def sampled(numbers: Numbers, size: int) -> Numbers:
