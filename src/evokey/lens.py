@@ -3,7 +3,7 @@
 Dense: q ← normalise(q + g(q) · Σ k(q, z) c_z), the sum over centres z: taught queries; k(q, z) = exp((q·z − 1)/τ).
 Kernel ridge regression from taught queries x to the way y − x to the (graded mean, unit) base keys of their documents:
 
-    C = (KᵀK + AᵀA + μ K_zz)⁻¹ Kᵀ(Y − X)     K: taught queries × centres, A: anchors (base keys) × centres
+    C = (KᵀK + α AᵀA + μ K_zz)⁻¹ Kᵀ(Y − X)     K: taught queries × centres, A: anchors (base keys) × centres
 
 Anchors should stay where they are. The gate g(q) opens as q comes near a taught query, by the measure of how near these
 are to each other: a question of another kind passes unchanged. Taught queries enter by sums alone, kept for each fold.
@@ -32,6 +32,8 @@ Turn = tuple[float, float]
 other. It is wide open at a quantile that follows from that."""
 WIDTH = 0.25
 """τ of the kernel."""
+LIGHTLY, WARILY = 0.3, 1.0
+"""What an anchor weighs beside a taught query: in a lens with an open gate, and in a wary one."""
 JITTER = 1e-6
 ADDED = 30
 """Words that a sparse lens adds to a question."""
@@ -112,7 +114,7 @@ class Ways:
         self._centres, self._folds = asked[centres], folds[centres]
         spots = x[centres]
         held = _kernel(anchors.astype(np.float64), spots)
-        self._inner, self._anchored = _kernel(spots, spots), held.T @ held
+        self._inner, self._held = _kernel(spots, spots), held.T @ held
         self._sums: dict[int, tuple[Matrix, Matrix]] = {}
         for fold in np.unique(folds).tolist():
             own = folds == fold
@@ -125,20 +127,19 @@ class Ways:
         if len(kept) < 2:
             return {}
         sums = [sums for fold, sums in self._sums.items() if fold != without]
-        square, change = self._anchored.copy(), np.zeros_like(sums[0][1])
+        square, change = np.zeros_like(self._inner), np.zeros_like(sums[0][1])
         for one, way in sums:
             square += one
             change += way
         block = np.ix_(kept, kept)
-        square, inner, change = square[block], self._inner[block], change[kept]
+        square, held, inner, change = square[block], self._held[block], self._inner[block], change[kept]
         near, spoken = nearest(self._centres[kept]), tuple(names[at] for at in kept.tolist())
         found: dict[Turn, Lens] = {}
-        for strength in dict.fromkeys(strength for strength, _ in turns):
-            left = square + strength * inner + JITTER * np.eye(len(kept))
+        for strength, shut in turns:
+            left = square + (WARILY if shut else LIGHTLY) * held + strength * inner + JITTER * np.eye(len(kept))
             pulls = linalg.solve(left, change, assume_a="pos").astype(np.float32)
-            for shut in (gate for other, gate in turns if other == strength):
-                closed, opened = (float(np.quantile(near, share)) for share in (shut, 2 * shut + 0.25))
-                found[strength, shut] = DenseLens(spoken, self._centres[kept], pulls, closed, opened)
+            closed, opened = (float(np.quantile(near, share)) for share in (shut, 2 * shut + 0.25))
+            found[strength, shut] = DenseLens(spoken, self._centres[kept], pulls, closed, opened)
         return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 
@@ -19,12 +18,12 @@ from evokey.stores.flat import DenseBlock, FlatStore
 from evokey.stores.sparse import SparseBlock, SparseStore
 from evokey.types import Numbers, Vectors
 
-RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0)
+RIDGES = (0.1, 0.5, 2.0, 10.0)
 STRENGTHS = (0.25, 0.5, 1.0, 2.0)
 OPEN, WARY = 0.0, 0.25
 """Where a gate is shut: for questions that are farther from all that was taught than every taught query is from the
 nearest other, or farther than a quarter of them."""
-CENTRES, LEARNED, ANCHORS = 512, 4096, 2048
+CENTRES, LEARNED, ANCHORS = 1024, 4096, 2048
 """Taught queries that a dense lens goes by, and that it learns from; documents whose keys should stay, as questions."""
 FEWEST = 8
 """Taught queries below which there is no lens."""
@@ -58,7 +57,7 @@ class Focus:
         if self._retriever.kind != "dense":  # one map for all tokens of a question is not what lessons speak of
             return ()
         at_home = len(searched) >= HEARD and not self.bystanders(searched)
-        return tuple(product(RIDGES, (OPEN, WARY) if at_home else (WARY,)))
+        return tuple((ridge, OPEN if at_home else WARY) for ridge in RIDGES)
 
     def bystanders(self, searched: Sequence[str]) -> list[str]:
         """Queries of the traffic that are farther from all that was taught than most taught queries are, if there are
