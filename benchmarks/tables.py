@@ -198,9 +198,10 @@ def lens() -> str:
         scores = [f"{one['untaught']:.3f}", f"{one['rows']:.3f}", f"**{one['lens']:.3f}**"]
         rows.append([one["dataset"], one["encoder"], *scores,
                      f"{one['rows'] / one['untaught'] - 1:+.1%}", f"{one['lens'] / one['untaught'] - 1:+.1%}",
-                     f"{one['p_rows']:.3f}", f"{one['taught']:.2f}"])  # fmt: skip
+                     f"{one['p_rows']:.3f}", f"{one['taught']:.2f}", f"{one['wrong']:.0%}",
+                     str(one["seeds"])])  # fmt: skip
     head = ["set", "retriever", "untaught", "without a lens", "with a lens", "change without", "change with",
-            "p (with against without)", "taught queries"]  # fmt: skip
+            "p (with against without)", "taught queries", "wrong lessons", "seeds"]  # fmt: skip
     return table(head, rows)
 
 
@@ -208,14 +209,16 @@ def lens_bystanders() -> str:
     rows = []
     for one in (row for row in loaded("lens.json") if "bystander" in row):
         (a, b), (c, d) = one["held_out"], one["bystanders"]
-        used = ", ".join(f"{value:g}" for value in one["lens"].values() if value is not None) or "none"
+        turns = [turn for turn in one["lens"].values() if turn is not None]
+        used = ", ".join(f"{strength:g}, {'wary' if shut else 'open'}" for strength, shut in turns) or "none"
         used = used if one["policy"] == "lens" else "not allowed"
-        rows.append([one["taught"], one["encoder"], used, f"{a:.3f} → {b:.3f}", one["bystander"], f"{c:.3f} → {d:.3f}",
-                     f"{d / c - 1:+.1%}", f"{one['p']:.3f}"])  # fmt: skip
+        rows.append([one["taught"], one["encoder"], used, f"{one['wrong']:.0%}", f"{a:.3f} → {b:.3f}", one["bystander"],
+                     f"{c:.3f} → {d:.3f}", f"{d / c - 1:+.1%}", f"{one['p']:.3f}"])  # fmt: skip
     head = [
         "taught set",
         "retriever",
-        "lens",
+        "lens (μ, gate)",
+        "wrong lessons",
         "its held-out queries",
         "untaught set beside it",
         "its queries",
@@ -223,6 +226,27 @@ def lens_bystanders() -> str:
         "p",
     ]
     return table(head, rows)
+
+
+def lens_forms() -> str:
+    found = loaded("lens-forms.json")
+    pairs = list(dict.fromkeys((one["encoder"], one["pair"]) for one in found))
+    by = {(one["form"], one["encoder"], one["pair"]): one for one in found}
+    rows = []
+    for form in dict.fromkeys(one["form"] for one in found):
+        cells = [by.get((form, *pair)) for pair in pairs]
+        told = ["" if one is None else f"{one['held_out']:+.1%}, {one['bystanders']:+.1%}" for one in cells]
+        rows.append([form, *told])
+    return table(["form", *(f"{encoder}, {pair}" for encoder, pair in pairs)], rows)
+
+
+def lens_latency() -> str:
+    rows = [
+        [f"{one['documents']:,}", str(one["dimensions"]), str(one["centres"]), f"{1000 * one['off']:.2f} ms",
+         f"{1000 * one['on']:.2f} ms", f"{one['ratio']:.2f}"]
+        for one in loaded("lens.json") if "ratio" in one
+    ]  # fmt: skip
+    return table(["documents", "dimensions", "centres", "without a lens (median)", "with", "ratio"], rows)
 
 
 def regimes() -> str:
@@ -302,6 +326,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "stream": stream,
     "lens": lens,
     "lens_bystanders": lens_bystanders,
+    "lens_forms": lens_forms,
+    "lens_latency": lens_latency,
     "grid": grid,
     "minilm": minilm,
     "official": official,

@@ -211,7 +211,7 @@ def test_forgetting_everything_leaves_the_untaught_index(opened: Opener, dataset
 
 def test_what_was_forgotten_is_not_left_in_the_files(tmp_path: Path, commands: list[evokey.Document]) -> None:
     secret = "where did zyxomma bury the treasure"
-    with evokey.open(tmp_path / "kb") as memory:
+    with evokey.open(tmp_path / "kb", traffic=0) as memory:  # asked again after all, it would be traffic
         memory.add(commands)
         memory.feedback(secret, relevant=["git-stash"], actor="zyxomma")
         memory.evolve()

@@ -1,9 +1,12 @@
 """A lens: what lessons say about how people ask here, and how documents speak. It reaches documents no lesson touched.
 
-Dense: q ← normalise(q + g(q) · qM), with M = (XᵀX + BᵀB + μI)⁻¹ Xᵀ(Y − X) in closed form. Rows of X are the taught
-queries, of Y the (graded mean, unit) base keys of their documents; rows of B are anchors that should stay where they
-are. The gate g(q) opens as q comes near a taught query, by the measure of how near these are to each other: a question
-of another kind passes unchanged.
+Dense: q ← normalise(q + g(q) · Σ k(q, z) c_z), the sum over centres z: taught queries; k(q, z) = exp((q·z − 1)/τ).
+Kernel ridge regression from taught queries x to the way y − x to the (graded mean, unit) base keys of their documents:
+
+    C = (KᵀK + α AᵀA + μ K_zz)⁻¹ Kᵀ(Y − X)     K: taught queries × centres, A: anchors (base keys) × centres
+
+Anchors should stay where they are. The gate g(q) opens as q comes near a taught query, by the measure of how near these
+are to each other: a question of another kind passes unchanged. Taught queries enter by sums alone, kept for each fold.
 
 Sparse: a word of the question brings the words that documents spoke where taught queries had that word, shrunk by how
 often it was seen; the strongest are added to the question, up to a share γ of its own weight.
@@ -21,15 +24,17 @@ from scipy import linalg
 
 from evokey.stores.flat import DenseQuestion
 from evokey.stores.sparse import SparseQuestion
-from evokey.types import Scores, Vectors
+from evokey.types import Numbers, Scores, Vectors
 
 Matrix = NDArray[np.float64]
-CLOSED, OPEN = 0.4, 0.8
-"""The gate is shut at this quantile of how near taught queries are to their nearest, and open at that one."""
-REMEMBERED = 4096
-"""Taught queries that the gate looks at."""
-ANCHORED = 0.5
-"""What an anchor weighs beside a taught query."""
+Turn = tuple[float, float]
+"""How strong a lens is (μ or γ), and the quantile at which its gate is shut: how near taught queries are to the nearest
+other. It is wide open at a quantile that follows from that."""
+WIDTH = 0.25
+"""τ of the kernel."""
+LIGHTLY, WARILY = 0.3, 1.0
+"""What an anchor weighs beside a taught query: in a lens with an open gate, and in a wary one."""
+JITTER = 1e-6
 ADDED = 30
 """Words that a sparse lens adds to a question."""
 SPOKEN = 30
@@ -40,29 +45,27 @@ DOUBT = 2.0
 
 @dataclass(frozen=True)
 class DenseLens:
-    matrix: Vectors
-    """M"""
     names: tuple[str, ...]
-    taught: Vectors
-    """The taught queries, for the gate."""
+    centres: Vectors
+    """Some taught queries."""
+    pulls: Vectors
+    """C: where each centre draws a question."""
     closed: float
     open: float
 
-    def gate(self, vector: Vectors) -> float:
-        nearest = float((self.taught @ vector).max())
-        return float(np.clip((nearest - self.closed) / max(self.open - self.closed, 1e-6), 0, 1))
-
     def turned(self, question: DenseQuestion) -> DenseQuestion:
-        gate = self.gate(question.vector)
+        near = self.centres @ question.vector
+        gate = float(np.clip((near.max() - self.closed) / max(self.open - self.closed, 1e-6), 0, 1))
         if not gate:
             return question
-        turned = question.vector + np.float32(gate) * (question.vector @ self.matrix)
+        pull = np.exp((near - 1) / np.float32(WIDTH)) @ self.pulls
+        turned = question.vector + np.float32(gate) * pull
         vector = (turned / max(float(np.linalg.norm(turned)), 1e-12)).astype(np.float32)
         return replace(question, vector=vector, asked=question)
 
     def because(self, question: DenseQuestion, most: int) -> list[tuple[str, float]]:
         """The taught queries nearest to a question, and how near."""
-        near = self.taught @ question.vector
+        near = self.centres @ question.vector
         return [(self.names[at], float(near[at])) for at in np.argsort(-near, kind="stable")[:most]]
 
 
@@ -102,39 +105,53 @@ class SparseLens:
 Lens = DenseLens | SparseLens
 
 
-def dense(
-    names: Sequence[str], asked: Vectors, right: Vectors, anchors: Vectors, ridges: Sequence[float]
-) -> list[Lens]:
-    """A lens for each ridge μ: taught queries, the keys of their documents, and what should stay."""
-    x, y = asked.astype(np.float64), right.astype(np.float64)
-    held = np.sqrt(ANCHORED) * anchors.astype(np.float64)
-    near = nearest(asked)
-    closed, opened = (float(np.quantile(near, share)) for share in (CLOSED, OPEN))
-    kept = slice(None, REMEMBERED)
-    return [
-        DenseLens(matrix.astype(np.float32), tuple(names[kept]), asked[kept], closed, opened)
-        for matrix in _solved(x, y - x, held, ridges)
-    ]
+class Ways:
+    """The way from each taught query to its documents, summed up by folds: a lens for any of them is soon made."""
+
+    def __init__(self, asked: Vectors, right: Vectors, folds: Numbers, centres: Numbers, anchors: Vectors) -> None:
+        """folds: that of each query. centres: which of the queries."""
+        x, y = asked.astype(np.float64), right.astype(np.float64)
+        self._centres, self._folds = asked[centres], folds[centres]
+        spots = x[centres]
+        held = _kernel(anchors.astype(np.float64), spots)
+        self._inner, self._held = _kernel(spots, spots), held.T @ held
+        self._sums: dict[int, tuple[Matrix, Matrix]] = {}
+        for fold in np.unique(folds).tolist():
+            own = folds == fold
+            seen = _kernel(x[own], spots)
+            self._sums[fold] = seen.T @ seen, seen.T @ (y[own] - x[own])
+
+    def lenses(self, names: Sequence[str], turns: Sequence[Turn], without: int | None = None) -> dict[Turn, Lens]:
+        """A lens for each turn, of all folds or all but one; names: those of the centres."""
+        kept = np.flatnonzero(self._folds != without)
+        if len(kept) < 2:
+            return {}
+        sums = [sums for fold, sums in self._sums.items() if fold != without]
+        square, change = np.zeros_like(self._inner), np.zeros_like(sums[0][1])
+        for one, way in sums:
+            square += one
+            change += way
+        block = np.ix_(kept, kept)
+        square, held, inner, change = square[block], self._held[block], self._inner[block], change[kept]
+        near, spoken = nearest(self._centres[kept]), tuple(names[at] for at in kept.tolist())
+        found: dict[Turn, Lens] = {}
+        for strength, shut in turns:
+            left = square + (WARILY if shut else LIGHTLY) * held + strength * inner + JITTER * np.eye(len(kept))
+            pulls = linalg.solve(left, change, assume_a="pos").astype(np.float32)
+            closed, opened = (float(np.quantile(near, share)) for share in (shut, 2 * shut + 0.25))
+            found[strength, shut] = DenseLens(spoken, self._centres[kept], pulls, closed, opened)
+        return found
 
 
 def nearest(vectors: Vectors) -> Scores:
     """How near each vector is to the nearest other."""
-    found = np.full(len(vectors), -1.0)
-    for start in range(0, len(vectors), REMEMBERED):
-        part = vectors[start : start + REMEMBERED] @ vectors.T
-        part[np.arange(len(part)), start + np.arange(len(part))] = -1
-        found[start : start + len(part)] = part.max(axis=1)
-    return found
+    near = vectors @ vectors.T
+    np.fill_diagonal(near, -1)
+    return np.asarray(near.max(axis=1), np.float64)
 
 
-def _solved(x: Matrix, change: Matrix, anchors: Matrix, ridges: Sequence[float]) -> list[Matrix]:
-    """By whichever is smaller: the dimensions, or the rows."""
-    rows = np.concatenate([x, anchors])
-    if len(rows) >= x.shape[1]:
-        square, target = rows.T @ rows, x.T @ change
-        return [linalg.solve(square + ridge * np.eye(len(square)), target, assume_a="pos") for ridge in ridges]
-    gram, target = rows @ rows.T, np.concatenate([change, np.zeros_like(anchors)])
-    return [rows.T @ linalg.solve(gram + ridge * np.eye(len(gram)), target, assume_a="pos") for ridge in ridges]
+def _kernel(a: Matrix, b: Matrix) -> Matrix:
+    return np.exp((a @ b.T - 1) / WIDTH)
 
 
 def sparse(

@@ -34,6 +34,7 @@ from evokey.ledger.expansions import Expansions
 from evokey.ledger.lessons import Lessons, Pools
 from evokey.ledger.pins import Pins
 from evokey.ledger.sqlite import Database
+from evokey.ledger.traffic import Traffic
 from evokey.loop import Loop, Thought
 from evokey.protocols import LLM, Generator, Reranker, Verifier
 from evokey.types import (
@@ -62,6 +63,8 @@ RETRIEVED = 100
 """How much of what a verified query finds is recorded for the paper's rule."""
 RERANKED = 50
 """How many of the hits a reranker looks at."""
+ASKED = 256
+"""Queries of the traffic that a policy is shown."""
 
 
 def open(
@@ -77,6 +80,7 @@ def open(
     llm: settings_.Named | None = None,
     generator: settings_.Named | None = None,
     verifier: settings_.Named | None = None,
+    traffic: int | None = None,
     now: Callable[[], float] = time.time,
 ) -> Memory:
     """Open the memory in a directory, or make it on first use; or the one a TOML file describes.
@@ -94,6 +98,7 @@ def open(
         "llm": llm,
         "generator": generator,
         "verifier": verifier,
+        "traffic": traffic,
     }
     folder, settings = settings_.resolved(
         Path(path), {name: value for name, value in said.items() if value is not None}
@@ -131,6 +136,8 @@ class Memory:
         self._chance = np.random.default_rng()
         try:
             self._index = Index(self._database, retrievers, settings_.fusion(settings, retrievers), self._policy)
+            kept = settings.traffic if self._index.given is None else 0  # a text alone cannot be asked again there
+            self._traffic = Traffic(self._database, kept)
         except BaseException:
             self._database.close()
             raise
@@ -187,6 +194,7 @@ class Memory:
         """
         self._check_open()
         text, size, asked = checks.query(query), checks.count(k), self._vector(vector)
+        self._traffic.note(text)
         self._index.catch_up(wait=False)
         among = None if where is None else self._documents.where(checks.filter(where))
         if self._learner is not None and expansion is None:
@@ -326,6 +334,7 @@ class Memory:
                 )
                 self._expanding().judged(text, [id for id, grade in grades.items() if grade > 0])
                 self._index.remember()
+                self._keep_traffic()
                 for one in self._index.retrievers:
                     self._pools.put(one.name, {text: pools_.take(one, text, self._index.position)})
         return lesson
@@ -460,6 +469,7 @@ class Memory:
         """Let the lessons so far propose new keys; publish them as a new epoch if held-out queries say they help."""
         self._check_open()
         with self._exclusive():
+            self._keep_traffic()
             up_to = self._lessons.last
             report = self._proposed(up_to)
             current = self._epochs.get(self._index.epoch)
@@ -477,11 +487,19 @@ class Memory:
                 return report
             return self._published("evolve", report, up_to)
 
-    def forget(self, query: str | None = None, actor: str | None = None, document: str | None = None) -> int:
-        """Erase the lessons that match every given criterion, everywhere, at once. Returns how many were touched."""
+    def forget(
+        self, query: str | None = None, actor: str | None = None, document: str | None = None, traffic: bool = False
+    ) -> int:
+        """Erase the lessons that match every given criterion, everywhere, at once. Returns how many were touched.
+
+        Forgotten queries also leave the sample of the traffic; `traffic` erases all of it.
+        """
         self._check_open()
         if query is actor is document is None:
-            raise InvalidInput("say what to forget: query=…, actor=… or document=… (a document's id)")
+            if not traffic:
+                raise InvalidInput("say what to forget: query=…, actor=…, document=… (a document's id) or traffic=True")
+            self._forget_traffic()
+            return 0
         wanted = None if query is None else checks.query(query)
         who = None if actor is None else checks.actor(actor)
         what = None if document is None else checks.ids([document])[0]
@@ -489,15 +507,40 @@ class Memory:
             before = self._lessons.texts()
             with self._database.write():
                 count = self._lessons.forget(query=wanted, actor=who, document=what)
+                gone = sorted(before - self._lessons.texts() - set(self._pins.all()) | ({wanted} if wanted else set()))
+                self._traffic.forget(gone)
                 if count:
                     self._index.remember()
                     self._refit("forget")
-            gone = sorted(before - self._lessons.texts() - set(self._pins.all()) | ({wanted} if wanted else set()))
             self._expanding().forget(gone)
             for one in self._index.retrievers:
                 one.forget(gone)
             self._database.scrub()
+        if traffic:
+            self._forget_traffic()
         return count
+
+    def traffic(self) -> list[str]:
+        """The queries kept of all that were searched: a sample, to see what learning would do to other questions."""
+        self._check_open()
+        return self._traffic.queries()
+
+    def _keep_traffic(self) -> None:
+        """Note in the ledger what was searched; erase what made room, wherever it was kept encoded."""
+        self._let_go(self._traffic.keep())
+
+    def _forget_traffic(self) -> None:
+        with self._exclusive():
+            gone = self._traffic.queries()
+            self._traffic.forget()
+            self._let_go(gone)
+            self._database.scrub()
+
+    def _let_go(self, queries: Sequence[str]) -> None:
+        if queries:
+            gone = sorted(set(queries) - self._lessons.texts() - set(self._pins.all()))
+            for one in self._index.retrievers:
+                one.forget(gone)
 
     def pin(self, query: str, relevant: checks.Graded) -> None:
         """A sentinel: no published choice may place these documents worse than the untaught index does.
@@ -583,12 +626,14 @@ class Memory:
 
     def _proposal(self, lessons: Taught, *, keep: bool) -> Proposal:
         index, pins = self._index, Taught(self._pins.numbered(), {})
-        wanted = list(dict.fromkeys([*lessons.queries, *pins.queries]))
+        known = {*lessons.queries, *pins.queries}
+        traffic = tuple(query for query in self._traffic.queries() if query not in known)[:ASKED]
+        wanted = list(dict.fromkeys([*lessons.queries, *pins.queries, *traffic]))
         pools = {
             one.name: pools_.fresh(one, wanted, self._pools, index.position, index.live, keep=keep)
             for one in index.retrievers
         }
-        return self._policy.propose(index.retrievers, index.fusion, lessons, pools, pins)
+        return self._policy.propose(index.retrievers, index.fusion, lessons, pools, pins, traffic)
 
     # ---- the memory itself
 
@@ -649,6 +694,7 @@ class Memory:
             self._expanders.clear()  # they know this memory: without them it goes, and its files with it
             try:
                 if self._database.writing:
+                    self._keep_traffic()
                     self._save(force=True)
             finally:
                 self._database.close()

@@ -29,7 +29,7 @@ FILE = "evokey.toml"
 FORMAT = 1
 STORES = {"dense": "flat", "multi": "late", "sparse": "sparse"}
 PARTS = ("expander", "fusion", "reranker", "llm", "generator", "verifier")
-KNOWN = {*PARTS, "format", "policy", "retriever", "at", "policy_options"}
+KNOWN = {*PARTS, "format", "policy", "retriever", "at", "policy_options", "traffic"}
 OWN_KEYS = frozenset({"encoder", "keys", "store", "keys_options"})
 """What a [[retriever]] says of itself; the rest are options of its encoder."""
 
@@ -56,6 +56,8 @@ class Settings:
     generator: Mapping[str, Any] = field(default_factory=lambda: {"name": "cited"})
     verifier: Mapping[str, Any] | None = None
     """None: by what is known of a query (see verifier_name)."""
+    traffic: int = 512
+    """How many of the queries that are searched are kept, to see what learning does to other questions; 0: none."""
 
 
 def settings_of(
@@ -69,6 +71,7 @@ def settings_of(
     llm: Named | None = None,
     generator: Named | None = None,
     verifier: Named | None = None,
+    traffic: int | None = None,
 ) -> Settings:
     """Settings from the arguments of open; what is not said takes the default."""
     default = Settings()
@@ -81,6 +84,8 @@ def settings_of(
     said = {"expander": expander, "fusion": fusion, "reranker": reranker, "llm": llm}
     said |= {"generator": generator, "verifier": verifier}
     parts: dict[str, Any] = {part: spelled(one) for part, one in said.items() if one is not None}
+    if traffic is not None:
+        parts["traffic"] = traffic
     return checked(Settings(retrievers, rule, policy_options=options, **parts))
 
 
@@ -101,6 +106,8 @@ def checked(settings: Settings) -> Settings:
     if not settings.retrievers:
         raise InvalidSettings("a memory needs at least one encoder")
     registry.component("policy", settings.policy)
+    if type(settings.traffic) is not int or settings.traffic < 0:
+        raise InvalidSettings(f"traffic is how many searched queries are kept, 0 or more, not {settings.traffic!r}")
     for kind in PARTS:
         part = getattr(settings, kind)
         if part is not None:
@@ -306,6 +313,7 @@ def read(path: Path) -> Settings:
             tuple(_table(path, table) for table in tables) or default.retrievers,
             _text(path, "policy", found.get("policy", default.policy)),
             policy_options=found.get("policy_options", {}),
+            traffic=found.get("traffic", default.traffic),
             **{part: _component(path, part, found[part]) for part in PARTS if part in found},
         )
     )
@@ -352,6 +360,8 @@ def written(settings: Settings) -> str:
         said = getattr(settings, part)
         if said != getattr(default, part) or part == "expander":
             top[part] = said["name"] if len(said) == 1 else said
+    if settings.traffic != default.traffic:
+        top["traffic"] = settings.traffic
     lines = _lines(top)
     if settings.policy_options:
         lines += ["", "[policy_options]", *_lines(settings.policy_options)]

@@ -255,6 +255,15 @@ class Choice:
     """δ: recall rows score below an exact match by this share of the query's self-similarity; None has no rows."""
     lens: float | None = None
     """How strong the lens is: its ridge μ (dense, the smaller the stronger) or share γ (sparse). None has no lens."""
+    gate: float = 0.0
+    """The quantile at which a dense lens is shut: how near taught queries are to each other."""
+    anchored: int = 0
+    """The newest document that a dense lens may have as an anchor."""
+
+    @property
+    def turn(self) -> tuple[float, float] | None:
+        """What tells one lens from another."""
+        return None if self.lens is None else (self.lens, self.gate)
 
     @property
     def nothing(self) -> bool:

@@ -144,7 +144,7 @@ def _live(scenario: Scenario, folder: Path, die_at: int) -> None:
     sync, at = os.fsync, Boundaries(die_at)
     EmbeddedStore.persist_at = PERSIST_AT
     install(at)
-    stage = Stage(folder, scenario.encoder)
+    stage = Stage(folder, scenario.encoder, scenario.policy)
     for number, step in enumerate(scenario.steps):
         at.step = f"step {number}, {step[0]}"
         stage.take(step)
@@ -184,7 +184,7 @@ def expected(name: str, steps: int, base: Path) -> Seen:
     """What a fresh memory holds that took the first steps of a scenario."""
     scenario, folder = SCENARIOS[name], base / "fresh"
     shutil.rmtree(folder, ignore_errors=True)
-    stage = Stage(folder, scenario.encoder)
+    stage = Stage(folder, scenario.encoder, scenario.policy)
     for step in scenario.steps[:steps]:
         stage.take(step)
     new = OPEN not in scenario.steps[:steps]
@@ -195,7 +195,7 @@ def expected(name: str, steps: int, base: Path) -> Seen:
 
 def examined(scenario: Scenario, folder: Path, *, new: bool) -> Seen:
     """Look at a memory, write to it, and look again, before and after it is closed."""
-    stage = Stage(folder, scenario.encoder if new else None)  # its settings were acknowledged too
+    stage = Stage(folder, scenario.encoder if new else None, scenario.policy)  # its settings were acknowledged too
     stage.take(OPEN)
     ledger, rankings = _ledger(folder), _rankings(scenario, stage.memory)
     for step in scenario.probe:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import lensed  # noqa: F401  a policy of its own
+
 import evokey
 from evokey.ledger import sqlite
 
@@ -74,6 +76,7 @@ PROBE = (add(90, 92, "late"), feedback(3, relevant=["d90"]), EVOLVE)
 class Scenario:
     steps: Sequence[Step]
     encoder: str | None = "bm25"
+    policy: str = "guarded"
     asked: Sequence[Mapping[str, Any]] = ASKED
     probe: Sequence[Step] = PROBE
     """Steps that any recovered memory must still be able to take."""
@@ -197,6 +200,11 @@ SCENARIOS = {
         encoder=None,
     ),
     "hybrid-crossfit": Scenario([OPEN, add(0, 24), MANY, EVOLVE, FORGET, CLOSE], encoder=None),
+    "lens": Scenario(
+        [OPEN, add(0, 24), MANY, EVOLVE, ("delete", {"ids": ["d20"]}), FORGET, feedback(22), EVOLVE, CLOSE],
+        encoder="wordllama",
+        policy="lensed",
+    ),
     "given": Scenario(
         [OPEN, _given(0, 6), _given_feedback(1), _given_feedback(2), EVOLVE, _given(6, 8), FORGET, CLOSE],
         encoder="given",
@@ -209,13 +217,13 @@ SCENARIOS = {
 class Stage:
     """A memory in a folder, and a clock that stands still, so that equal histories have equal ledgers."""
 
-    def __init__(self, folder: Path, encoder: str | None) -> None:
-        self._folder, self._encoder = folder, encoder
+    def __init__(self, folder: Path, encoder: str | None, policy: str = "guarded") -> None:
+        self._folder, self._encoder, self._policy = folder, encoder, policy
 
     def take(self, step: Step) -> None:
         verb, given = step
         if verb == "open":
-            self.memory = evokey.open(self._folder, encoder=self._encoder, now=lambda: 0.0)
+            self.memory = evokey.open(self._folder, encoder=self._encoder, policy=self._policy, now=lambda: 0.0)
         elif verb == "lose_keys":
             shutil.rmtree(self._folder / "keys")
         elif verb == "make_old":

@@ -242,15 +242,16 @@ def forget(
     query: Annotated[str | None, typer.Option(help="Forget what was taught for this question.")] = None,
     actor: Annotated[str | None, typer.Option(help="Forget what this actor taught.")] = None,
     document: Annotated[str | None, typer.Option(help="Forget what this document (id) was taught.")] = None,
+    traffic: Annotated[bool, typer.Option("--traffic", help="Forget the sample of what was searched.")] = False,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
     """Erase lessons for good, and everything learned from them. In effect at once."""
     with screen.reported(as_json), existing(at) as memory:
-        if query is actor is document is None:
-            raise InvalidInput("say what to forget: --query, --actor or --document")
+        if query is actor is document is None and not traffic:
+            raise InvalidInput("say what to forget: --query, --actor, --document or --traffic")
         with screen.working("forgetting and refitting", as_json):
-            count = memory.forget(query=query, actor=actor, document=document)
+            count = memory.forget(query=query, actor=actor, document=document, traffic=traffic)
             current = memory.stats().epoch
         if as_json:
             screen.emit({"lessons": count, "epoch": current})

@@ -5,71 +5,109 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from evokey import lens
 from evokey.evolution.attribution import Attribution
-from evokey.lens import Lens
+from evokey.evolution.evidence import fold, sample
+from evokey.lens import Lens, Turn, Ways
 from evokey.retriever import Retriever
 from evokey.stores.embedded import NO_NUMBERS
 from evokey.stores.flat import DenseBlock, FlatStore
 from evokey.stores.sparse import SparseBlock, SparseStore
 from evokey.types import Numbers, Vectors
 
-RIDGES = (1.0, 3.0, 10.0, 30.0)
+RIDGES = (0.1, 0.5, 2.0, 10.0)
 STRENGTHS = (0.25, 0.5, 1.0, 2.0)
-ANCHORS = 512
-"""Documents whose keys should stay where they are, as questions."""
+OPEN, WARY = 0.0, 0.25
+"""Where a gate is shut: for questions that are farther from all that was taught than every taught query is from the
+nearest other, or farther than a quarter of them."""
+CENTRES, LEARNED, ANCHORS = 1024, 4096, 2048
+"""Taught queries that a dense lens goes by, and that it learns from; documents whose keys should stay, as questions."""
 FEWEST = 8
 """Taught queries below which there is no lens."""
-
-
-def strengths(retriever: Retriever) -> tuple[float, ...]:
-    """How strong a lens may be; none where questions are several vectors."""
-    return {"dense": RIDGES, "sparse": STRENGTHS}.get(retriever.kind, ())
+HEARD = 32
+"""Queries of the traffic below which nothing is known of it."""
+FAR = 0.45
+"""The share of the traffic that is farther from all that was taught than a quarter of the taught queries are from each
+other: above it, people ask about other things as well."""
 
 
 class Focus:
     """Makes lenses for a retriever, from what an attribution says."""
 
-    def __init__(self, retriever: Retriever) -> None:
-        self._retriever = retriever
-        self._asked: dict[str, Any] = {}
+    def __init__(self, retriever: Retriever, taught: Attribution, anchored: int | None = None) -> None:
+        """anchored: the newest document that may be an anchor; the newest of all if not said."""
+        self._retriever, self._base = retriever, taught.base
+        credited = _credited(taught)
+        names = sorted(sample([taught.texts[column] for column in credited], LEARNED))
+        place = {taught.texts[column]: column for column in credited}
+        self._right = {name: credited[place[name]] for name in names}
+        documents = retriever.store.rows.documents
+        newest = int(documents.max()) if len(documents) else 0
+        self.anchored = newest if anchored is None else anchored
 
-    def lenses(self, taught: Attribution, wanted: Sequence[float]) -> dict[float, Lens]:
-        """A lens of each strength; none where too little was taught."""
-        credited = _credited(taught) if wanted else {}
-        if len(credited) < FEWEST:
-            return {}
-        names = [taught.texts[column] for column in credited]
-        store, base = self._retriever.store, taught.base
-        if isinstance(store, FlatStore) and isinstance(base, DenseBlock):
-            right = np.stack([_mean(base.vectors, rows, grades) for rows, grades in credited.values()])
-            asked = np.stack([self._question(name).vector for name in names])
-            made = lens.dense(names, asked, right, self._anchors, wanted)
-        elif isinstance(store, SparseStore) and isinstance(base, SparseBlock):
-            spoken = _Spoken(store, base)
-            terms = [self._question(name).terms for name in names]
-            made = lens.sparse(names, terms, [spoken.mean(*pair) for pair in credited.values()], wanted)
-        else:
-            return {}
-        return dict(zip(wanted, made, strict=True))
+    def turns(self, searched: Sequence[str]) -> tuple[Turn, ...]:
+        """How a lens may be: wary, unless the traffic is heard to ask about what was taught."""
+        if len(self._right) < FEWEST:
+            return ()
+        if self._retriever.kind == "sparse":
+            return tuple((strength, OPEN) for strength in STRENGTHS)
+        if self._retriever.kind != "dense":  # one map for all tokens of a question is not what lessons speak of
+            return ()
+        at_home = len(searched) >= HEARD and not self.bystanders(searched)
+        return tuple((ridge, OPEN if at_home else WARY) for ridge in RIDGES)
 
-    def _question(self, text: str) -> Any:
-        if text not in self._asked:
-            self._asked[text] = self._retriever.lesson(text, {})
-        return self._asked[text]
+    def bystanders(self, searched: Sequence[str]) -> list[str]:
+        """Queries of the traffic that are farther from all that was taught than most taught queries are, if there are
+        more of them than chance would have it."""
+        if self._retriever.kind != "dense" or not searched:
+            return []
+        level = np.quantile(lens.nearest(self._asked), WARY)
+        asked = np.stack([self._retriever.lesson(query, {}).vector for query in searched])
+        far = np.flatnonzero((asked @ self._asked.T).max(axis=1) < level)
+        return [searched[at] for at in far.tolist()] if len(far) > FAR * len(searched) else []
+
+    def lenses(self, turns: Sequence[Turn], without: int | None = None) -> dict[Turn, Lens]:
+        """A lens for each turn; without a fold, as if its queries had not been taught."""
+        names = [name for name in self._right if fold(name) != without]
+        if len(names) < FEWEST or not turns:
+            return {}
+        if isinstance(self._retriever.store, FlatStore):
+            return self._ways.lenses([list(self._right)[at] for at in self._centres], turns, without)
+        if not isinstance(self._retriever.store, SparseStore) or not isinstance(self._base, SparseBlock):
+            return {}
+        spoken = _Spoken(self._retriever.store, self._base)
+        terms = [self._retriever.lesson(name, {}).terms for name in names]
+        right = [spoken.mean(*self._right[name]) for name in names]
+        made = lens.sparse(names, terms, right, [strength for strength, _ in turns])
+        return dict(zip(turns, made, strict=True))
 
     @cached_property
+    def _asked(self) -> Vectors:
+        return np.stack([self._retriever.lesson(name, {}).vector for name in self._right])
+
+    @cached_property
+    def _centres(self) -> Numbers:
+        chosen = frozenset(sample(list(self._right), CENTRES))
+        return np.array([at for at, name in enumerate(self._right) if name in chosen], np.int64)
+
+    @cached_property
+    def _ways(self) -> Ways:
+        assert isinstance(self._base, DenseBlock)
+        right = np.stack([_mean(self._base.vectors, rows, grades) for rows, grades in self._right.values()])
+        folds = np.array([fold(name) for name in self._right], np.int64)
+        return Ways(self._asked, right, folds, self._centres, self._anchors)
+
+    @property
     def _anchors(self) -> Vectors:
         """Base keys of some documents, chosen by their numbers alone."""
         rows = self._retriever.store.rows
         living = np.setdiff1d(rows.documents, np.fromiter(rows.dead, np.int64, len(rows.dead)))
-        block = self._retriever.store.take(sampled(living, ANCHORS))
+        block = self._retriever.store.take(sampled(living[living <= self.anchored], ANCHORS))
         assert isinstance(block, DenseBlock)
-        return block.vectors
+        return block.vectors.reshape(-1, self._asked.shape[1])
 
 
 def sampled(numbers: Numbers, size: int) -> Numbers:

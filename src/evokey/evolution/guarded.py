@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, product
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -16,11 +16,13 @@ import numpy as np
 from evokey.errors import InvalidSettings
 from evokey.evolution.attribution import Attribution, attribute
 from evokey.evolution.evidence import FOLDS, Taught, folds, sample
-from evokey.evolution.focus import Focus, strengths
+from evokey.evolution.focus import Focus
+from evokey.evolution.judge import DEPTH as FIRST
 from evokey.evolution.judge import Judge, ideal
 from evokey.evolution.policy import Log, Proposal
 from evokey.evolution.trial import Trial
 from evokey.fusion import DEPTH, Fusion, Weights
+from evokey.lens import Lens, Turn
 from evokey.overlay import UNTAUGHT, Overlay
 from evokey.retriever import Retriever
 from evokey.types import Choice, Quality, Ranking, Scores
@@ -45,6 +47,10 @@ TRIFLE = 0.0005
 """The share of held-out quality that may be lost for their sake, if it is within the noise."""
 ASKED, OWN_ASKED = 80, 250
 """Queries asked at the most: in each fold, and of the taught ones themselves."""
+TRIED = 3
+"""Lenses that are tried with every step."""
+UNSETTLED = 0.1
+"""The share of the first ten that a lens may change for bystanders among the traffic."""
 NOTHING = Choice()
 LENSES = ("none", "dense", "all")
 T = TypeVar("T")
@@ -74,10 +80,11 @@ class Guarded:
         lessons: Taught,
         pools: Mapping[str, Mapping[str, Ranking]],
         pins: Taught,
+        searched: Sequence[str] = (),
     ) -> Proposal:
         names = fusion.names
         untaught: Plan = (tuple(NOTHING for _ in names), fusion.untaught)
-        fits = [Fit(self, one, lessons, pools[one.name], pins) for one in retrievers]
+        fits = [Fit(self, one, lessons, pools[one.name], pins, searched) for one in retrievers]
         jury = Jury(fits, fusion, lessons, pins)
         if len(lessons.queries) < FEW:
             return self._few(names, untaught, jury)
@@ -94,8 +101,10 @@ class Guarded:
             return UNTAUGHT
         attribution = self._attribution(retriever, log.taught)
         self._attributed.clear()
-        lenses = {} if choice.lens is None else Focus(retriever).lenses(attribution, (choice.lens,))
-        return attribution.overlay(choice, lenses.get(choice.lens) if choice.lens is not None else None)
+        if choice.turn is None:
+            return attribution.overlay(choice)
+        lenses = Focus(retriever, attribution, choice.anchored).lenses((choice.turn,))
+        return attribution.overlay(choice, lenses.get(choice.turn))
 
     def _attribution(self, retriever: Retriever, lessons: Taught) -> Attribution:
         """Kept from the proposal until it is published."""
@@ -144,17 +153,29 @@ class Fit:
     """One retriever's cross-fit."""
 
     def __init__(
-        self, policy: Guarded, retriever: Retriever, lessons: Taught, pools: Mapping[str, Ranking], pins: Taught
+        self,
+        policy: Guarded,
+        retriever: Retriever,
+        lessons: Taught,
+        pools: Mapping[str, Ranking],
+        pins: Taught,
+        searched: Sequence[str],
     ) -> None:
         self._policy = policy
-        attribution, focus = policy._attribution(retriever, lessons), Focus(retriever)
-        wanted = policy.lens == "all" or policy.lens == retriever.kind
-        self.strengths = strengths(retriever) if wanted and len(lessons.queries) >= FEW else ()
-        lenses = focus.lenses(attribution, self.strengths)
+        attribution = policy._attribution(retriever, lessons)
+        wanted = policy.lens in ("all", retriever.kind) and len(lessons.queries) >= FEW
+        focus = Focus(retriever, attribution) if wanted else None
+        turns = focus.turns(searched) if focus else ()
+        lenses = focus.lenses(turns) if focus else {}
+        beside = Taught({query: {} for query in focus.bystanders(searched)} if focus else {}, {})
+        self._lenses = _calm(Trial(retriever, attribution, beside, pools, lenses), list(lenses))
+        self._anchored = focus.anchored if focus else 0
         self.pinned = Trial(retriever, attribution, pins, pools, lenses)
         self.folds = [
-            _held(retriever, attribution, focus, self.strengths, lessons, pools, inside)
-            for inside in folds(lessons.queries)
+            _held(
+                retriever, attribution, lessons.only(inside), pools, focus.lenses(turns, without=index) if focus else {}
+            )
+            for index, inside in enumerate(folds(lessons.queries))
         ]
         self.own = Trial(retriever, attribution, lessons.only(sample(lessons.queries, OWN_ASKED)), pools, lenses)
         asked = sum(len(trial.asked) for trial in self.folds)
@@ -167,14 +188,22 @@ class Fit:
         return _sparing(self.pinned.outcomes(self._policy.grid(self.own.has_units)), NOTHING)
 
     def choose(self) -> Choice:
-        """First without a lens; then lenses of every strength join, with keys that move less or more."""
+        """First without a lens; then all lenses join; then the best of these, with keys that move less or more."""
         plain = self._chosen(self._policy.grid(self.own.has_units))[0]
-        turned = _turned(plain, self.strengths)
-        if not turned:
+        if not self._lenses:
             return plain
-        choice, expected = self._chosen([NOTHING, plain, *turned])
+        turned = {turn: self._turned(turn, (NOTHING, plain)) for turn in self._lenses}
+        expected = self._chosen([NOTHING, plain, *chain(*turned.values())])[1]
+        worth = {turn: max(float(expected[one].mean()) for one in some) for turn, some in turned.items()}
+        best = sorted(worth, key=lambda turn: -worth[turn])[:TRIED]
+        moves = [replace(plain, step=step) for step in (0.0, *STEPS)]
+        choice, expected = self._chosen([NOTHING, plain, *chain(*(self._turned(turn, moves) for turn in best))])
         clearly = plain not in expected or _behind(expected[choice], expected[plain]) > CLEARLY
         return choice if clearly else plain  # a lens changes every question: it must be worth it
+
+    def _turned(self, turn: Turn, choices: Sequence[Choice]) -> list[Choice]:
+        """The same choices, through a lens."""
+        return [replace(one, lens=turn[0], gate=turn[1], anchored=self._anchored) for one in dict.fromkeys(choices)]
 
     def _chosen(self, grid: Sequence[Choice]) -> tuple[Choice, Outcomes[Choice]]:
         choices = _sparing(self.pinned.outcomes(list(dict.fromkeys(grid))), NOTHING)
@@ -254,22 +283,25 @@ class Jury:
 def _held(
     retriever: Retriever,
     attribution: Attribution,
-    focus: Focus,
-    strengths: Sequence[float],
-    lessons: Taught,
+    inside: Taught,
     pools: Mapping[str, Ranking],
-    inside: Sequence[str],
+    lenses: Mapping[Turn, Lens],
 ) -> Trial:
     """The queries of one fold, asked of what the other folds taught."""
-    others = attribution.without(frozenset(inside))
-    asked = lessons.only(sample(inside, ASKED))
-    return Trial(retriever, others, asked, pools, focus.lenses(others, strengths) if inside else {})
+    others = attribution.without(frozenset(inside.queries))
+    return Trial(retriever, others, inside.only(sample(inside.queries, ASKED)), pools, lenses)
 
 
-def _turned(plain: Choice, strengths: Sequence[float]) -> list[Choice]:
-    """A choice under lenses of every strength: with keys that stay, or move by any step."""
-    moves = [replace(plain, step=step) for step in (0.0, *STEPS)]
-    return [replace(choice, lens=strength) for strength in strengths for choice in dict.fromkeys([NOTHING, *moves])]
+def _calm(beside: Trial, turns: Sequence[Turn]) -> list[Turn]:
+    """Lenses that leave bystanders most of what they find."""
+    before = [set(ranking.numbers.tolist()) for ranking, _ in beside.rankings(NOTHING, FIRST)]
+    found = []
+    for turn in turns:
+        after = [ranking.numbers.tolist() for ranking, _ in beside.rankings(Choice(lens=turn[0], gate=turn[1]), FIRST)]
+        lost = [1 - len(was & set(now)) / max(len(was), 1) for was, now in zip(before, after, strict=True)]
+        if not lost or sum(lost) <= UNSETTLED * len(lost):
+            found.append(turn)
+    return found
 
 
 def _grid(units: bool) -> list[Choice]:

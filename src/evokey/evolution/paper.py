@@ -64,6 +64,7 @@ class Paper:
         lessons: Taught,
         pools: Mapping[str, Mapping[str, Ranking]],
         pins: Taught,
+        searched: Sequence[str] = (),
     ) -> Proposal:
         """No guard: whatever was verified is learned."""
         choice = {one.name: REPLAYED for one in retrievers}

@@ -59,8 +59,10 @@ class Policy(Protocol):
         lessons: Taught,
         pools: Mapping[str, Mapping[str, Ranking]],
         pins: Taught,
+        searched: Sequence[str] = (),
     ) -> Proposal:
-        """What the lessons are worth; `pins` are queries that must not get worse."""
+        """What the lessons are worth; `pins` are queries that must not get worse, and `searched` a sample of
+        what else was asked (its pools are among the others)."""
         ...
 
     def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:

@@ -19,7 +19,7 @@ from evokey.evolution.attribution import Attribution, Moments
 from evokey.evolution.contest import Contest, Deal, Move, Own, Recall, Table
 from evokey.evolution.evidence import Taught
 from evokey.evolution.judge import DEPTH, Judge, ideal
-from evokey.lens import Lens
+from evokey.lens import Lens, Turn
 from evokey.overlay import Touched
 from evokey.retriever import Retriever
 from evokey.stores.embedded import Block
@@ -71,18 +71,18 @@ class Trial:
         taught: Attribution,
         asked: Taught,
         pools: Mapping[str, Ranking],
-        lenses: Mapping[float, Lens] | None = None,
+        lenses: Mapping[Turn, Lens] | None = None,
     ) -> None:
         self._attribution, self._retriever, self._asked, self._pools = taught, retriever, asked, pools
-        self._lenses: Mapping[float, Lens] = lenses or {}
+        self._lenses: Mapping[Turn, Lens] = lenses or {}
         self._learned = self._attribution.learned()
         self._weights: dict[Way, sparse.csr_array] = {}
         self._moments: dict[Way, Moments | None] = {}
         self._recall: dict[bool, Recall] = {}
         self._known: list[dict[Choice, Scores]] = [{}, {}]
         """Outcomes so far: of the queries, and of bystanders."""
-        self._kept: dict[float | None, Sheet] = {}
-        self._seen: dict[str, dict[float, Ranking]] = {}
+        self._kept: dict[Turn | None, Sheet] = {}
+        self._seen: dict[str, dict[Turn, Ranking]] = {}
         self._questions: dict[str, Any] = {}
 
     @property
@@ -111,12 +111,12 @@ class Trial:
     def rankings(self, choice: Choice, depth: int, *, bystanders: bool = False) -> list[tuple[Ranking, float]]:
         """The taught ranking of every asked query, and how far this retriever trusts it."""
         found = []
-        for sheet in self._sheets(choice.lens):
+        for sheet in self._sheets(choice.turn):
             scores = self._scores(sheet, choice)
             if bystanders:
                 scores = np.where(self._gains(sheet.asked) > 0, sheet.base, scores)
             for row, query in enumerate(sheet.asked):
-                ranking = self._merged(self._pool(query, choice.lens), scores[row], sheet.floor, depth)
+                ranking = self._merged(self._pool(query, choice.turn), scores[row], sheet.floor, depth)
                 question = self._retriever.lesson(query, {}) if choice.nothing else sheet.questions[row]
                 found.append((ranking, question.trust))
         return found
@@ -136,7 +136,7 @@ class Trial:
             self._questions[query] = self._retriever.lesson(query, self._learned)
         return self._questions[query]
 
-    def _pool(self, query: str, lens: float | None) -> Ranking:
+    def _pool(self, query: str, lens: Turn | None) -> Ranking:
         """A query's pool as the lens would order it. What lies deeper than the pool is not looked for."""
         pool = self._pools[query]
         if lens is None or lens not in self._lenses or not len(pool):
@@ -145,24 +145,24 @@ class Trial:
             self._seen[query] = self._turned(query, pool)
         return self._seen[query].get(lens, pool)
 
-    def _turned(self, query: str, pool: Ranking) -> dict[float, Ranking]:
+    def _turned(self, query: str, pool: Ranking) -> dict[Turn, Ranking]:
         """A pool as each lens would order it: its rows are fetched once for all."""
         question = self._question(query)
-        lenses: Mapping[float, Any] = self._lenses
-        turned = {strength: lens.turned(question) for strength, lens in lenses.items()}
-        turned = {strength: one for strength, one in turned.items() if one.asked is not None}
+        lenses: Mapping[Turn, Any] = self._lenses
+        turned = {turn: lens.turned(question) for turn, lens in lenses.items()}
+        turned = {turn: one for turn, one in turned.items() if one.asked is not None}
         if not turned:
             return {}
         store = self._retriever.store
         touched = Touched.of(pool.numbers, store.rows.sizes(pool.numbers))
         found = {}
-        for strength, scores in zip(turned, store.scores(pool.numbers, list(turned.values())), strict=True):
+        for turn, scores in zip(turned, store.scores(pool.numbers, list(turned.values())), strict=True):
             best = touched.best(scores)
             order = np.lexsort((pool.numbers, -best))
-            found[strength] = Ranking(pool.numbers[order], np.asarray(best[order], np.float64))
+            found[turn] = Ranking(pool.numbers[order], np.asarray(best[order], np.float64))
         return found
 
-    def _sheets(self, lens: float | None = None) -> Iterator[Sheet]:
+    def _sheets(self, lens: Turn | None = None) -> Iterator[Sheet]:
         """Sheets of a bounded size; a single one is kept, as it is asked for again and again."""
         attribution, queries = self._attribution, self.asked
         size = max(1, CELLS // (attribution.block.parts * max(len(attribution.base), len(attribution.block), 1)))
@@ -174,7 +174,7 @@ class Trial:
         for start in range(0, len(queries), size):
             yield self._sheet_of(queries[start : start + size], lens)
 
-    def _sheet_of(self, asked: Sequence[str], lens: float | None) -> Sheet:
+    def _sheet_of(self, asked: Sequence[str], lens: Turn | None) -> Sheet:
         attribution, touched = self._attribution, self._attribution.touched
         plain = [self._question(query) for query in asked]
         turning: Any = None if lens is None else self._lenses.get(lens)
@@ -224,13 +224,13 @@ class Trial:
     def _outcomes(self, choices: Sequence[Choice], *, bystanders: bool) -> list[dict[Choice, Scores]]:
         kinds = self._known[: 1 + bystanders]
         missing = [choice for choice in choices if any(choice not in known for known in kinds)]
-        for lens in dict.fromkeys(choice.lens for choice in missing):
-            group = [choice for choice in missing if choice.lens == lens]
+        for lens in dict.fromkeys(choice.turn for choice in missing):
+            group = [choice for choice in missing if choice.turn == lens]
             for known, part in zip(kinds, self._judged(group, lens, bystanders), strict=True):
                 known.update(part)
         return [{choice: known[choice] for choice in choices} for known in kinds]
 
-    def _judged(self, choices: Sequence[Choice], lens: float | None, bystanders: bool) -> list[dict[Choice, Scores]]:
+    def _judged(self, choices: Sequence[Choice], lens: Turn | None, bystanders: bool) -> list[dict[Choice, Scores]]:
         """Outcomes of choices that share a lens."""
         found: list[dict[Choice, list[Scores]]] = [
             {choice: [np.zeros(0)] for choice in choices} for _ in range(1 + bystanders)
@@ -284,7 +284,7 @@ class Trial:
             sheet.floor,
         )
 
-    def _untouched(self, sheet: Sheet, lens: float | None) -> tuple[Table, Table]:
+    def _untouched(self, sheet: Sheet, lens: Turn | None) -> tuple[Table, Table]:
         """The ten best untouched documents of each pool: scores and gains. No choice but the lens changes them."""
         scores = np.full((len(sheet.asked), DEPTH), -np.inf, np.float32)
         gains = np.zeros((len(sheet.asked), DEPTH), np.float32)

@@ -198,7 +198,8 @@ class Lessons:
             if actor is None and document is None:
                 connection.execute("DELETE FROM pins WHERE query = ?", (query,))
             connection.execute(
-                "DELETE FROM pools WHERE query NOT IN (SELECT query FROM lessons UNION SELECT query FROM pins)"
+                "DELETE FROM pools WHERE query NOT IN (SELECT query FROM lessons UNION SELECT query FROM pins "
+                "UNION SELECT query FROM traffic)"
             )
         return len(touched)
 

@@ -1,0 +1,77 @@
+"""A sample of the traffic: some of the queries that were searched, to see what learning would do to other questions.
+
+It is bounded, and a function of the set of queries that were searched, not of their order or number: those whose
+hashes are the smallest stay. Searching only notes a query in memory; the ledger has it at the next write, and only in
+a process that writes anyway.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Sequence
+
+from evokey.ledger.sqlite import Database
+
+
+class Traffic:
+    def __init__(self, database: Database, size: int) -> None:
+        self._db, self._size = database, size
+        self._noted: dict[str, int] = {}
+        self._mutex = threading.Lock()
+
+    def note(self, query: str) -> None:
+        """A query was searched."""
+        if not self._size or query in self._noted:
+            return
+        with self._mutex:
+            self._noted[query] = _hash(query)
+            if len(self._noted) >= 2 * self._size:
+                self._noted = dict(_smallest(self._noted, self._size))
+
+    def keep(self) -> list[str]:
+        """Write what was noted. Returns the queries that had to make room."""
+        if not self._noted:
+            return []
+        with self._mutex:
+            noted, self._noted = _smallest(self._noted, self._size), {}
+        with self._db.write() as connection:
+            connection.executemany("INSERT OR IGNORE INTO traffic VALUES (?,?)", noted)
+            beyond = "SELECT query FROM traffic ORDER BY hash, query LIMIT -1 OFFSET ?"
+            gone = [row[0] for row in connection.execute(beyond, (self._size,))]
+            self._erase(gone)
+        return gone
+
+    def queries(self) -> list[str]:
+        """What is kept, in the order of the hashes: the first so many are a sample of their own."""
+        return [row[0] for row in self._db.all("SELECT query FROM traffic ORDER BY hash, query")]
+
+    def forget(self, queries: Sequence[str] | None = None) -> None:
+        """Erase these, or all."""
+        with self._mutex:
+            for query in list(self._noted) if queries is None else queries:
+                self._noted.pop(query, None)
+        self._erase(self.queries() if queries is None else queries)
+
+    def _erase(self, queries: Sequence[str]) -> None:
+        """Out of the sample, and out of the pools unless a lesson or a pin needs them there."""
+        if not queries:
+            return
+        named = (json.dumps(list(queries)),)
+        with self._db.write() as connection:
+            connection.execute("DELETE FROM traffic WHERE query IN (SELECT value FROM json_each(?))", named)
+            connection.execute(
+                "DELETE FROM pools WHERE query IN (SELECT value FROM json_each(?)) "
+                "AND query NOT IN (SELECT query FROM lessons UNION SELECT query FROM pins)",
+                named,
+            )
+
+
+def _smallest(noted: dict[str, int], size: int) -> list[tuple[str, int]]:
+    return sorted(noted.items(), key=lambda item: (item[1], item[0]))[:size]
+
+
+def _hash(query: str) -> int:
+    """63 bits: a whole number of SQLite."""
+    return int.from_bytes(hashlib.sha256(query.encode()).digest()[:8]) >> 1
