@@ -27,11 +27,6 @@ CENTRES, LEARNED, ANCHORS = 1024, 4096, 2048
 """Taught queries that a dense lens goes by, and that it learns from; documents whose keys should stay, as questions."""
 FEWEST = 8
 """Taught queries below which there is no lens."""
-HEARD = 32
-"""Queries of the traffic below which nothing is known of it."""
-FAR = 0.45
-"""The share of the traffic that is farther from all that was taught than a quarter of the taught queries are from each
-other: above it, people ask about other things as well."""
 
 
 class Focus:
@@ -48,7 +43,7 @@ class Focus:
         newest = int(documents.max()) if len(documents) else 0
         self.anchored = newest if anchored is None else anchored
 
-    def turns(self, searched: Sequence[str]) -> tuple[Turn, ...]:
+    def turns(self, *, at_home: bool) -> tuple[Turn, ...]:
         """How a lens may be: wary, unless the traffic is heard to ask about what was taught."""
         if len(self._right) < FEWEST:
             return ()
@@ -56,18 +51,7 @@ class Focus:
             return tuple((strength, OPEN) for strength in STRENGTHS)
         if self._retriever.kind != "dense":  # one map for all tokens of a question is not what lessons speak of
             return ()
-        at_home = len(searched) >= HEARD and not self.bystanders(searched)
         return tuple((ridge, OPEN if at_home else WARY) for ridge in RIDGES)
-
-    def bystanders(self, searched: Sequence[str]) -> list[str]:
-        """Queries of the traffic that are farther from all that was taught than most taught queries are, if there are
-        more of them than chance would have it."""
-        if self._retriever.kind != "dense" or not searched:
-            return []
-        level = np.quantile(lens.nearest(self._asked), WARY)
-        asked = np.stack([self._retriever.lesson(query, {}).vector for query in searched])
-        far = np.flatnonzero((asked @ self._asked.T).max(axis=1) < level)
-        return [searched[at] for at in far.tolist()] if len(far) > FAR * len(searched) else []
 
     def lenses(self, turns: Sequence[Turn], without: int | None = None) -> dict[Turn, Lens]:
         """A lens for each turn; without a fold, as if its queries had not been taught."""

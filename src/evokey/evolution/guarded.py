@@ -15,9 +15,9 @@ import numpy as np
 
 from evokey.errors import InvalidSettings
 from evokey.evolution.attribution import Attribution, attribute
+from evokey.evolution.bystanders import as_they_are, beside
 from evokey.evolution.evidence import FOLDS, Taught, folds, sample
 from evokey.evolution.focus import Focus
-from evokey.evolution.judge import DEPTH as FIRST
 from evokey.evolution.judge import Judge, ideal
 from evokey.evolution.policy import Log, Proposal
 from evokey.evolution.trial import Trial
@@ -49,8 +49,11 @@ ASKED, OWN_ASKED = 80, 250
 """Queries asked at the most: in each fold, and of the taught ones themselves."""
 TRIED = 3
 """Lenses that are tried with every step."""
-UNSETTLED = 0.1
-"""The share of the first ten that a lens may change for bystanders among the traffic."""
+HEARD = 32
+"""Queries of the traffic below which nothing is known of it."""
+UNSETTLED, INTRUDED = 0.1, 0.01
+"""What bystanders among the traffic may lose of their first ten (nDCG@10): because a lens orders them anew, and because
+documents that learned push in."""
 NOTHING = Choice()
 LENSES = ("none", "dense", "all")
 T = TypeVar("T")
@@ -165,16 +168,15 @@ class Fit:
         attribution = policy._attribution(retriever, lessons)
         wanted = policy.lens in ("all", retriever.kind) and len(lessons.queries) >= FEW
         focus = Focus(retriever, attribution) if wanted else None
-        turns = focus.turns(searched) if focus else ()
+        others = beside(retriever, attribution, searched)
+        turns = focus.turns(at_home=len(searched) >= HEARD and not others) if focus else ()
         lenses = focus.lenses(turns) if focus else {}
-        beside = Taught({query: {} for query in focus.bystanders(searched)} if focus else {}, {})
-        self._lenses = _calm(Trial(retriever, attribution, beside, pools, lenses), list(lenses))
+        self._beside = Trial(retriever, attribution, as_they_are(others, pools), pools, lenses)
         self._anchored = focus.anchored if focus else 0
+        self._lenses = [turn for turn in lenses if self._kept(*self._turned(turn, [NOTHING])) >= 1 - UNSETTLED]
         self.pinned = Trial(retriever, attribution, pins, pools, lenses)
         self.folds = [
-            _held(
-                retriever, attribution, lessons.only(inside), pools, focus.lenses(turns, without=index) if focus else {}
-            )
+            _held(retriever, attribution, lessons.only(inside), pools, focus.lenses(turns, index) if focus else {})
             for index, inside in enumerate(folds(lessons.queries))
         ]
         self.own = Trial(retriever, attribution, lessons.only(sample(lessons.queries, OWN_ASKED)), pools, lenses)
@@ -205,8 +207,22 @@ class Fit:
         """The same choices, through a lens."""
         return [replace(one, lens=turn[0], gate=turn[1], anchored=self._anchored) for one in dict.fromkeys(choices)]
 
+    def _quiet(self, choices: Sequence[Choice]) -> list[Choice]:
+        """Those under which documents that learned do not push in on bystanders."""
+        if not self._beside.asked:
+            return list(choices)
+        self._beside.outcomes(choices)  # all at once
+        alone = {
+            choice: replace(NOTHING, lens=choice.lens, gate=choice.gate, anchored=choice.anchored) for choice in choices
+        }
+        return [choice for choice in choices if self._kept(choice) >= self._kept(alone[choice]) - INTRUDED]
+
+    def _kept(self, choice: Choice) -> float:
+        """How much of what bystanders find untaught they find under a choice."""
+        return float(self._beside.outcomes([choice])[choice].mean()) if self._beside.asked else 1.0
+
     def _chosen(self, grid: Sequence[Choice]) -> tuple[Choice, Outcomes[Choice]]:
-        choices = _sparing(self.pinned.outcomes(list(dict.fromkeys(grid))), NOTHING)
+        choices = self._quiet(_sparing(self.pinned.outcomes(list(dict.fromkeys(grid))), NOTHING))
         folds = [trial.outcomes_and_bystanders(choices) for trial in self.folds]
         held_out = _joined([asked for asked, _ in folds])
         bystanders = _joined([others for _, others in folds])
@@ -292,16 +308,9 @@ def _held(
     return Trial(retriever, others, inside.only(sample(inside.queries, ASKED)), pools, lenses)
 
 
-def _calm(beside: Trial, turns: Sequence[Turn]) -> list[Turn]:
-    """Lenses that leave bystanders most of what they find."""
-    before = [set(ranking.numbers.tolist()) for ranking, _ in beside.rankings(NOTHING, FIRST)]
-    found = []
-    for turn in turns:
-        after = [ranking.numbers.tolist() for ranking, _ in beside.rankings(Choice(lens=turn[0], gate=turn[1]), FIRST)]
-        lost = [1 - len(was & set(now)) / max(len(was), 1) for was, now in zip(before, after, strict=True)]
-        if not lost or sum(lost) <= UNSETTLED * len(lost):
-            found.append(turn)
-    return found
+def _still(choice: Choice) -> Choice:
+    """The same lens, and nothing else."""
+    return replace(NOTHING, lens=choice.lens, gate=choice.gate, anchored=choice.anchored)
 
 
 def _grid(units: bool) -> list[Choice]:

@@ -1,0 +1,53 @@
+"""Bystanders: queries of the traffic that are about other things than what was taught.
+
+Learning should leave them alone. Nobody said what is right for them, so what they find untaught stands for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evokey.evolution.attribution import Attribution
+from evokey.evolution.evidence import Taught, sample
+from evokey.evolution.judge import DEPTH
+from evokey.retriever import Retriever
+from evokey.types import Ranking
+
+LOOKED_AT = 1024
+"""Taught queries that the traffic is compared with."""
+WARY = 0.25
+"""A query is far from what was taught if it is farther than this share of the taught queries are from the nearest
+other."""
+FAR = 0.45
+"""The share of the traffic that is far by chance, and then some: above it, people ask about other things as well."""
+
+
+def beside(retriever: Retriever, taught: Attribution, searched: Sequence[str]) -> list[str]:
+    """Those of the queries that are far from all that was taught, if there are more of them than chance would have."""
+    columns = np.unique(taught.pairs.queries).tolist()
+    asked = sample([taught.texts[column] for column in columns], LOOKED_AT)
+    if not searched or len(asked) < 2:
+        return []
+    among = _likeness(retriever, asked, asked)
+    np.fill_diagonal(among, -np.inf)
+    level = np.quantile(among.max(axis=1), WARY)
+    far = np.flatnonzero(_likeness(retriever, searched, asked).max(axis=1) < level)
+    return [searched[at] for at in far.tolist()] if len(far) > FAR * len(searched) else []
+
+
+def _likeness(retriever: Retriever, searched: Sequence[str], asked: Sequence[str]) -> NDArray[np.float32]:
+    """How like queries are to taught ones: as a share of what the larger of the two is like itself."""
+    texts = retriever.texts(asked)
+    questions, others = ([retriever.lesson(text, {}) for text in some] for some in (searched, asked))
+    own, theirs = (np.array([one.self_similarity for one in some], np.float32) for some in (questions, others))
+    most = np.maximum(np.maximum(own[:, None], theirs), np.float32(1e-12))
+    return np.asarray(texts.total(texts.table(questions)) / most, np.float32)
+
+
+def as_they_are(queries: Sequence[str], pools: Mapping[str, Ranking]) -> Taught:
+    """What they find untaught is right for them."""
+    found = {query: dict.fromkeys(pools[query].numbers[:DEPTH].tolist(), 1.0) for query in sorted(queries)}
+    return Taught({query: grades for query, grades in found.items() if grades}, {})
