@@ -33,6 +33,7 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     shutil.copy("demo-output/results.json", RESULTS / "demo.json")
     shutil.copy("demo-output/before-after.png", RESULTS / "demo.png")
+    script("sets.py", data, "--out", RESULTS / "sets.json")
     script("evolve_cost.py", "--out", RESULTS / "evolve-cost.json")
     script("holdout.py", *(data / name for name in HALF), "--out", RESULTS / "holdout.json")
     script("holdout.py", *(data / name for name in WRONG), "--wrong", 0.3, "--out", RESULTS / "holdout-wrong.json")

@@ -16,14 +16,11 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean
 
+import beside_paper
+from beside_paper import RESULTS, table
+
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    lines = [list(head), ["---"] + ["---:"] * (len(list(head)) - 1), *map(list, rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def loaded(name: str) -> list[dict] | dict:
@@ -309,6 +306,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "exploration": exploration,
     "watching": watching,
     "asking": asking,
+    **beside_paper.TABLES,
 }
 
 
