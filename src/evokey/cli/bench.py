@@ -34,8 +34,9 @@ def bench(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="Systems, by comma: none, guarded, paper, nudge-n, nudge-m, bm25s, expansion[:NAME], and the guarded "
-            "policy without one of its parts (no-rows, no-guard, …; all of them: ablations). Else none, guarded, paper."
+            help="Systems, by comma: none, guarded, paper, nudge-n, nudge-m, bm25s, expansion[:NAME] (recorded), "
+            "live[:EXPANDER] (by a language model), judged, and the guarded policy without one of its parts (no-rows, "
+            "no-guard, …; all of them: ablations). Else none, guarded, paper."
         ),
     ] = None,
     protocol: Annotated[
@@ -46,6 +47,10 @@ def bench(
     units: Annotated[str | None, typer.Option(help="Teach recorded expansions beside the queries: their name.")] = None,
     batches: Annotated[int, typer.Option(help="Of a stream.")] = 10,
     most: Annotated[int | None, typer.Option(help="Take at most so many judged queries, by lot.")] = None,
+    llm: Annotated[str | None, typer.Option(help="The model for live expansion and answers; else llamacpp.")] = None,
+    answers: Annotated[
+        int, typer.Option(help="Answer so many tested questions that have gold answers, from what is found first.")
+    ] = 0,
     split: Annotated[str, typer.Option(help="Whose judgements are tested.")] = "test",
     out: Annotated[Path, typer.Option(help="Where results go; what is there already is not measured again.")] = Path(
         "bench-output"
@@ -77,6 +82,8 @@ def bench(
             most=most,
             batches=batches,
             split=split,
+            llm=llm,
+            answers=answers,
         )
         if not planned:
             raise InvalidInput("nothing to measure: " + "; ".join(left_out))
@@ -108,7 +115,7 @@ def _finished(outcomes: Sequence[Outcome], out: Path, as_json: bool) -> None:
 
 
 def _summary(found: Sequence[Result]) -> None:
-    from evokey.bench.tables import Grid
+    from evokey.bench.grid import Grid
 
     grid = Grid(found)
     table = screen.plain_table("nDCG@10, tested queries", "encoder", "protocol", *grid.policies)
