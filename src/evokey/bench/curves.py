@@ -3,6 +3,7 @@ saturated, and what learning costs."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -10,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from evokey.bench import style
-from evokey.bench.grid import Grid, Row, in_order
+from evokey.bench.grid import UNLEARNED, Grid, Row, in_order
 from evokey.bench.measures import MAIN
 from evokey.bench.style import Figure
 from evokey.bench.tables import budget, keys, prices, saturation, streams
@@ -57,7 +58,9 @@ def stream(grid: Grid) -> Figure | None:
 
 def displacement(grid: Grid) -> Figure | None:
     """How far touched keys have moved after every batch: the median, and a band up to 95 %."""
-    panels = _panels([row for row in keys(grid) if row["moved"]], "retriever")
+    rows = keys(grid)
+    moving = {row["policy"] for row in rows if row["moved"]}
+    panels = _panels([row for row in rows if row["policy"] in moving], "retriever")
     if not panels:
         return None
     figure, axes = style.tiles(len(panels))
@@ -87,7 +90,9 @@ def saturated(grid: Grid) -> Figure | None:
     for axis, ((name, encoder, retriever), rows) in zip(axes, panels.items(), strict=True):
         batches = [row["batch"] for row in rows]
         axis.plot(batches, [row["gain"] for row in rows], color=shade, linewidth=1.2, marker="o", markersize=3)
-        axis.step(batches, [row["bar"] for row in rows], where="mid", color="#555555", linewidth=1, linestyle="--")
+        axis.step(
+            batches, [row["bar"] or math.nan for row in rows], where="mid", color="#555555", linewidth=1, linestyle="--"
+        )
         for row in rows:
             if row["saturated"]:
                 axis.axvline(row["batch"], color=style.colour("guarded"), linewidth=0.9, alpha=0.6)
@@ -108,7 +113,7 @@ def cost(grid: Grid) -> Figure | None:
     """What learning costs: seconds of processor for one evolve, against the number of lessons."""
     panels: dict[str, list[Row]] = defaultdict(list)
     for row in prices(grid):
-        if row["evolve_cpu_s"] and row["lessons"]:
+        if row["policy"] not in UNLEARNED and row["evolve_cpu_s"] and row["lessons"]:
             panels[row["encoder"]].append(row)
     if not panels:
         return None

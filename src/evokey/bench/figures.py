@@ -15,15 +15,13 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
 from evokey.bench import curves, style
-from evokey.bench.grid import UNTAUGHT, Grid, Setting, in_order
+from evokey.bench.grid import UNLEARNED, UNTAUGHT, Grid, Setting, in_order
 from evokey.bench.measures import MAIN
 from evokey.bench.runs import results
 from evokey.bench.significance import TIE
 from evokey.bench.style import Axis, Figure
 from evokey.bench.systems import EXPANSION, JUDGED
 
-UNLEARNED = (UNTAUGHT, "bm25s", JUDGED)
-"""Systems without gains to show."""
 Changes = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -77,9 +75,11 @@ def gains(grid: Grid, settings: Sequence[Setting]) -> Figure | None:
 def wins(grid: Grid, settings: Sequence[Setting]) -> Figure | None:
     """Which share of the queries wins (to the right) and loses (to the left) against the untaught index."""
     figure = _by_query(grid, settings, _bars)
-    for axis in figure.axes if figure is not None else ():
-        most = max(abs(limit) for limit in axis.get_xlim())
-        axis.set_xlim(-most, most)
+    if figure is None:
+        return None
+    most = max(abs(limit) for axis in figure.axes for limit in axis.get_xlim())
+    for axis in figure.axes:
+        axis.set_xlim(-1.08 * most, 1.08 * most)
         axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):g} %"))
         axis.set_xlabel("queries: lose ←   → win")
     return figure
@@ -173,7 +173,7 @@ def latency(grid: Grid, settings: Sequence[Setting]) -> Figure | None:
         style.logarithmic(axis)
     axes[0].set_ylabel(f"{MAIN}, tested queries")
     lines = [Line2D([], [], color=style.colour(one), linestyle="--", linewidth=1) for one in recorded]
-    further = zip(lines, (f"{style.name(one)} (time not known)" for one in recorded), strict=True)
+    further = zip(lines, (style.name(one) for one in recorded), strict=True)
     style.legend(figure, [one for one in policies if one not in recorded], further)
     return figure
 

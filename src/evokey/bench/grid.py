@@ -18,6 +18,8 @@ UNTAUGHT, REFERENCE = "none", "guarded"
 Row = dict[str, Any]
 FIRST = (UNTAUGHT, REFERENCE, "paper", "nudge-n", "nudge-m", "expansion", LIVE, "bm25s", JUDGED)
 """The order of the systems; others follow by name."""
+UNLEARNED = (UNTAUGHT, "bm25s", JUDGED)
+"""Systems that learn nothing."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

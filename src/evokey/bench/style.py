@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,8 @@ COLOURS = {
     "bm25s": "#3d3d3d",
 }
 OTHERS = ("#2a9d8f", "#b5547f", "#5c6b73", "#a0793d", "#4f7cac", "#8d6e97", "#94a13d", "#d1785a")
+RECORDED = ("#a58bc9", "#5b3f8c", "#c9a6d8", "#8460b8", "#3f2a66")
+"""Of recorded expansions, by who wrote them."""
 MARKS = {UNTAUGHT: "|", REFERENCE: "o", "paper": "X", "nudge-n": "D", "nudge-m": "s", EXPANSION: "^", LIVE: "^",
          JUDGED: "*", "bm25s": "_"}  # fmt: skip
 COLOURS |= dict(zip(ABLATIONS, OTHERS, strict=True))
@@ -75,9 +78,9 @@ def row(count: int, height: float = 2.7, **more: Any) -> tuple[Figure, list[Axis
     return figure, list(axes[0])
 
 
-def tiles(count: int, most: int = 3) -> tuple[Figure, list[Axis]]:
-    """So many panels, some in each line."""
-    columns = min(count, most)
+def tiles(count: int) -> tuple[Figure, list[Axis]]:
+    """So many panels, two or three in each line."""
+    columns = 2 if count == 4 else min(count, 3)
     lines = -(-count // columns)
     figure, axes = plt.subplots(lines, columns, figsize=(1.2 + 2.6 * columns, 0.6 + 2.2 * lines), squeeze=False)
     for axis in list(axes.flat)[count:]:
@@ -108,7 +111,8 @@ def legend(figure: Figure, policies: Sequence[str], further: Iterable[tuple[Any,
     """Above all panels. further: handles of other things, with their names."""
     known = [(Line2D([], [], linestyle="", **marker(policy)), name(policy)) for policy in policies]
     shown = [*known, *further]
-    figure.legend(*zip(*shown, strict=True), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(len(shown), 6))
+    columns = min(len(shown), max(2, int(figure.get_figwidth() / 1.45)))
+    figure.legend(*zip(*shown, strict=True), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns)
     figure.tight_layout()
 
 
@@ -117,7 +121,8 @@ def logarithmic(axis: Axis, *, across: bool = True) -> None:
     (axis.set_xscale if across else axis.set_yscale)("log")
     scale = axis.xaxis if across else axis.yaxis
     low, high = axis.get_xlim() if across else axis.get_ylim()
-    scale.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 50 * low else (1,)))
+    steps = ((3, range(1, 10)), (15, (1, 2, 5)), (1000, (1, 3)), (math.inf, (1,)))
+    scale.set_major_locator(LogLocator(subs=next(list(subs) for most, subs in steps if high < most * low)))
     scale.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     scale.set_minor_locator(NullLocator())
 
@@ -129,8 +134,10 @@ def kind(policy: str) -> str:
 
 def colour(policy: str) -> str:
     """A colour of its own; the same in every figure."""
-    known = COLOURS.get(policy) or COLOURS.get(LIVE if kind(policy) == LIVE else "")
-    return known or OTHERS[sum(map(ord, policy)) % len(OTHERS)]
+    if policy in COLOURS or kind(policy) == LIVE:
+        return COLOURS[policy if policy in COLOURS else LIVE]
+    shades = RECORDED if kind(policy) == EXPANSION else OTHERS
+    return shades[sum(map(ord, policy)) % len(shades)]
 
 
 def name(policy: str) -> str:
