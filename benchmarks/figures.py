@@ -23,7 +23,7 @@ def main() -> None:
     drawn = {
         "index-methods": partial(charts.index_methods, loaded("grid.json")),
         "expanders": partial(charts.bubbles, expansion["asked"], expansion["taught"]),
-        "evolve-cost": partial(charts.corpus_cost, loaded("evolve-cost.json")),
+        "evolve-cost": partial(charts.corpus_cost, loaded("speed.json")["growth"]),
     }
     print("written:", ", ".join(path.name for path in style.written(drawn, RESULTS)))
 

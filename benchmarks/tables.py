@@ -62,7 +62,7 @@ def cost() -> str:
     rows = [
         [one["encoder"], f"{one['documents']:,}", f"{one['evolve_seconds']:.2f} s", f"{one['ratio']:.2f}",
          f"{one['add_per_second']:,.0f}", f"{one['feedback_per_second']:,.0f}"]
-        for one in loaded("evolve-cost.json")
+        for one in loaded("speed.json")["growth"]
     ]  # fmt: skip
     return table(["retriever", "documents", "evolve", "ratio", "add / s", "feedback / s"], rows)
 

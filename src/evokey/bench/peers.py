@@ -26,7 +26,7 @@ def made(name: str, lab: Lab, seed: int) -> System:
     return Bm25s(lab) if name == "bm25s" else Nudge(name, lab, seed)
 
 
-def _package(name: str, extra: str) -> Any:
+def package(name: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
@@ -37,7 +37,7 @@ class Nudge(Still):
     """Document vectors moved towards the queries they answer, once for all lessons."""
 
     def __init__(self, name: str, lab: Lab, seed: int) -> None:
-        nudge = _package("nudge", "peers")
+        nudge = package("nudge", "peers")
         self._fit = {"nudge-n": nudge.NUDGEN, "nudge-m": nudge.NUDGEM}[name]
         self._lab, self._seed = lab, seed
         self._ids = [document.id for document in lab.data.documents]
@@ -78,7 +78,7 @@ class Bm25s(Still):
     """BM25 in Lucene's form with the same words, by bm25s. Learns nothing."""
 
     def __init__(self, lab: Lab) -> None:
-        bm25s, self._words = _package("bm25s", "bench"), BM25()
+        bm25s, self._words = package("bm25s", "bench"), BM25()
         self._ids = [document.id for document in lab.data.documents]
         texts = [f"{document.title} {document.text}".strip() for document in lab.data.documents]
         self._index = bm25s.BM25(method="lucene", k1=self._words.k1, b=self._words.b)
