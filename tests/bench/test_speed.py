@@ -76,12 +76,8 @@ def test_a_folder_is_data_even_beside_a_benchmark_of_its_name(tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     small_sets.gap(tmp_path / "speed", 4)
     options = ("--encoder", "bm25", "--policy", "none", "--seeds", 1, "--out", "out", "--json")
-    assert [
-        json.loads(run(*words, *options).stdout)[0]["dataset"] for words in (["./speed"], ["quality", "speed"])
-    ] == [
-        "speed",
-        "speed",
-    ]
+    for words in (["./speed"], ["quality", "speed"]):
+        assert json.loads(run(*words, *options).stdout)[0]["dataset"] == "speed"
 
 
 def test_growth_tells_each_size_against_the_smallest() -> None:
