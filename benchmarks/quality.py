@@ -31,9 +31,9 @@ BENCHES: dict[str, list[tuple[list[str], str]]] = {
         (["scifact"], "--encoder bm25 --policy guarded,query-only,units-only --units gemini-flash-100"),
         (["scifact"], f"--encoder {DENSE} --policy none,guarded,ablations --protocol official --seeds 1"),
     ],
-    "intent": [(["clinc150"], "--encoder bm25 --policy none,guarded,paper --protocol same-intent --seeds 1")],
+    "intent": [(["clinc150"], "--encoder bm25 --policy none,guarded,paper --protocol same-intent")],
     "stream": [
-        (STREAM, f"--encoder {DENSE} --policy none,guarded,paper,nudge-n --protocol stream --seeds 1"),
+        (STREAM, f"--encoder {DENSE} --policy none,guarded,paper,nudge-n --protocol stream --batches 8"),
         (["scifact"], "--encoder bm25,wordllama --policy none,guarded,paper,nudge-n --protocol stream --seeds 1"),
         (
             ["locomo10"],

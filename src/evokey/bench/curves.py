@@ -110,10 +110,12 @@ def saturated(grid: Grid) -> Figure | None:
 
 
 def cost(grid: Grid) -> Figure | None:
-    """What learning costs: seconds of processor for one evolve, against the number of lessons."""
+    """What learning costs: seconds of processor for one evolve, against the number of lessons. A stream evolves often,
+    so it has no place here."""
     panels: dict[str, list[Row]] = defaultdict(list)
     for row in prices(grid):
-        if row["policy"] not in UNLEARNED and row["evolve_cpu_s"] and row["lessons"]:
+        once = row["policy"] not in UNLEARNED and not row["protocol"].startswith("stream")
+        if once and row["evolve_cpu_s"] and row["lessons"]:
             panels[row["encoder"]].append(row)
     if not panels:
         return None

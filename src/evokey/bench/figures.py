@@ -22,6 +22,8 @@ from evokey.bench.significance import TIE
 from evokey.bench.style import Axis, Figure
 from evokey.bench.systems import EXPANSION, JUDGED
 
+FEW = 3
+"""Settings that have a panel each."""
 Changes = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -145,29 +147,31 @@ def _bars(axis: Axis, values: Changes, at: float, width: float, colour: str) -> 
 
 
 def latency(grid: Grid, settings: Sequence[Setting]) -> Figure | None:
-    """A panel for each encoder: mean quality over the sets that all systems have, against the time of a search.
+    """Quality against the time of a search: a panel for each set and encoder, or, where these are many, for each
+    encoder, with the mean over the sets that all systems have.
 
     A recorded expansion took its time elsewhere: it is a line.
     """
     drawn = {}
-    for encoder, ones in by_encoder(settings).items():
+    for title, ones in _few(settings).items():
         here = [one for one in _policies(grid, ones) if one != JUDGED]
         shared = [setting for setting in ones if all(policy in grid.of(setting) for policy in here)]
         if shared and len(here) > 1:
-            drawn[encoder] = ({policy: _latency(grid, shared, policy) for policy in here}, len(shared))
+            counted = f" ({len(shared)} set{'s' * (len(shared) != 1)})" * (len(settings) > FEW)
+            drawn[title + counted] = {policy: _latency(grid, shared, policy) for policy in here}
     if not drawn:
         return None
     figure, axes = style.row(len(drawn), sharex=True)
-    policies = in_order({policy for points, _ in drawn.values() for policy in points})
+    policies = in_order({policy for points in drawn.values() for policy in points})
     recorded = [one for one in policies if style.kind(one) == EXPANSION]
-    for axis, (encoder, (points, count)) in zip(axes, drawn.items(), strict=True):
+    for axis, (title, points) in zip(axes, drawn.items(), strict=True):
         for policy, (milliseconds, value) in points.items():
             if policy in recorded:
                 axis.axhline(value, color=style.colour(policy), linestyle="--", linewidth=1)
             else:
                 style.mark(axis, milliseconds, value, policy)
         axis.margins(0.2)
-        axis.set_title(f"{encoder} ({count} set{'s' * (count != 1)})")
+        axis.set_title(title)
         axis.set_xlabel("median search, ms")
     for axis in axes:
         style.logarithmic(axis)
@@ -189,6 +193,11 @@ def by_encoder(settings: Sequence[Setting]) -> dict[str, list[Setting]]:
     for setting in settings:
         found[setting.encoder].append(setting)
     return found
+
+
+def _few(settings: Sequence[Setting]) -> dict[str, list[Setting]]:
+    apart = {f"{one.dataset}, {one.encoder}": [one] for one in settings}
+    return apart if len(settings) <= FEW else by_encoder(settings)
 
 
 def _policies(grid: Grid, settings: Sequence[Setting]) -> list[str]:
