@@ -14,6 +14,7 @@ from run import HALF, HERE, MINILM, OFFICIAL, RESULTS, evokey
 DENSE = "all-MiniLM-L6-v2"
 STREAM, ABLATED = "scifact cranfield".split(), "scifact cranfield".split()
 HOLDOUT = "--seeds 3 --most 2000"
+LIVE = "--encoder bm25 --seeds 1 --policy none,guarded,live:hyde"
 BENCHES: dict[str, list[tuple[list[str], str]]] = {
     "holdout": [
         (MINILM, f"--encoder {DENSE} --policy none,guarded,nudge-n --rate 0.3,0.5,0.8 {HOLDOUT}"),
@@ -41,10 +42,8 @@ BENCHES: dict[str, list[tuple[list[str], str]]] = {
         ),
     ],
     "live": [
-        (
-            ["scifact"],
-            "--encoder bm25 --policy none,guarded,live:hyde,expansion:gemini-flash-100 --seeds 1 --most 60",
-        )
+        (["scifact"], f"{LIVE},expansion:gemini-flash-100 --most 60"),
+        (["bright_theoremqa_theorems"], f"{LIVE},expansion:tongsearch-qr-7b"),
     ],
     "answers": [
         (["locomo10"], "--encoder hybrid --policy none,guarded,judged --seeds 1 --answers 36"),

@@ -111,7 +111,7 @@ def legend(figure: Figure, policies: Sequence[str], further: Iterable[tuple[Any,
     """Above all panels. further: handles of other things, with their names."""
     known = [(Line2D([], [], linestyle="", **marker(policy)), name(policy)) for policy in policies]
     shown = [*known, *further]
-    columns = min(len(shown), max(2, int(figure.get_figwidth() / 1.45)))
+    columns = min(len(shown), max(2, int(figure.get_figwidth() / 1.7)))
     figure.legend(*zip(*shown, strict=True), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns)
     figure.tight_layout()
 
@@ -122,7 +122,8 @@ def logarithmic(axis: Axis, *, across: bool = True) -> None:
     scale = axis.xaxis if across else axis.yaxis
     low, high = axis.get_xlim() if across else axis.get_ylim()
     steps = ((3, range(1, 10)), (15, (1, 2, 5)), (1000, (1, 3)), (math.inf, (1,)))
-    scale.set_major_locator(LogLocator(subs=next(list(subs) for most, subs in steps if high < most * low)))
+    subs = next(list(subs) for most, subs in steps if high < most * low)
+    scale.set_major_locator(LogLocator(base=10 if high < 10_000 * low else 100, subs=subs))
     scale.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     scale.set_minor_locator(NullLocator())
 
