@@ -41,7 +41,7 @@ package: $(VENV)/dev  ## Build the wheel and run the README's example from it in
 
 bench: $(VENV)/dev  ## Make benchmarks/results again (an hour; needs the data sets beside the project)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[speed,local]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[speed,local,peers]'
 	@$(BIN)/python benchmarks/run.py
 
 clean:  ## Remove what was made

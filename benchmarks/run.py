@@ -27,13 +27,17 @@ def script(name: str, *arguments: object) -> None:
     subprocess.run([sys.executable, HERE / name, *map(str, arguments)], check=True)
 
 
+def evokey(*arguments: object) -> None:
+    subprocess.run([Path(sys.executable).parent / "evokey", *map(str, arguments)], check=True)
+
+
 def main() -> None:
     data = Path(sys.argv[1] if len(sys.argv) > 1 else HERE.parents[1] / "shared" / "data")
-    subprocess.run([Path(sys.executable).parent / "evokey", "demo", "--out", "demo-output"], check=True)
+    evokey("demo", "--out", "demo-output")
     RESULTS.mkdir(exist_ok=True)
     shutil.copy("demo-output/results.json", RESULTS / "demo.json")
     shutil.copy("demo-output/before-after.png", RESULTS / "demo.png")
-    script("evolve_cost.py", "--out", RESULTS / "evolve-cost.json")
+    script("sets.py", data, "--out", RESULTS / "sets.json")
     script("holdout.py", *(data / name for name in HALF), "--out", RESULTS / "holdout.json")
     script("holdout.py", *(data / name for name in WRONG), "--wrong", 0.3, "--out", RESULTS / "holdout-wrong.json")
     paper = ["--encoder", "bm25", "wordllama", "--policy", "guarded", "paper", "--out", RESULTS / "paper.json"]
@@ -54,7 +58,8 @@ def main() -> None:
     retrievers = ["--encoder", "bm25", "wordllama", "all-MiniLM-L6-v2", *cache, "--out", "bench-output/grid", "--force"]
     script("grid.py", *(data / name for name in GRID), *retrievers)
     shutil.copy("bench-output/grid/grid.json", RESULTS / "grid.json")
-    script("speed.py", "--out", RESULTS / "speed.json")
+    evokey("bench", "speed", "--data", data, "--out", RESULTS / "speed.json")
+    script("figures.py")
     script("tables.py")
 
 

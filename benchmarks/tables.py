@@ -11,19 +11,17 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import fmean
 
+import beside_paper
+import prices
+from beside_paper import RESULTS, table
+
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    lines = [list(head), ["---"] + ["---:"] * (len(list(head)) - 1), *map(list, rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def loaded(name: str) -> list[dict] | dict:
@@ -61,15 +59,6 @@ def wrong() -> str:
     return holdout("holdout-wrong.json")
 
 
-def cost() -> str:
-    rows = [
-        [one["encoder"], f"{one['documents']:,}", f"{one['evolve_seconds']:.2f} s", f"{one['ratio']:.2f}",
-         f"{one['add_per_second']:,.0f}", f"{one['feedback_per_second']:,.0f}"]
-        for one in loaded("evolve-cost.json")
-    ]  # fmt: skip
-    return table(["retriever", "documents", "evolve", "ratio", "add / s", "feedback / s"], rows)
-
-
 def paper() -> str:
     rows = []
     for one in loaded("paper.json"):
@@ -78,16 +67,6 @@ def paper() -> str:
         own = f"{own_before:.2f} → {own_after:.2f}"
         rows.append([one["dataset"], one["encoder"], one["policy"], f"{before:.3f}", f"**{after:.3f}**", change, own])
     return table(["set", "retriever", "policy", "untaught", "taught", "change", "taught queries"], rows)
-
-
-def speed() -> str:
-    found, rows = loaded("speed.json"), []
-    for kind in ("dense", "bm25"):
-        one = found[kind]
-        for name, milliseconds in one["median_ms"].items():
-            ratio = milliseconds / one["median_ms"]["evokey"]
-            rows.append([f"{kind}: {name}", f"{milliseconds:.2f}", f"{one['p95_ms'][name]:.2f}", f"{1 / ratio:.2f}"])
-    return table([f"{found['documents']:,} documents", "median ms", "p95 ms", "evokey takes × as long"], rows)
 
 
 def expansion_asked() -> str:
@@ -294,33 +273,11 @@ def watching() -> str:
     return table(head, rows)
 
 
-def asking() -> str:
-    found, rows = loaded("asking.json"), []
-    names = {"untaught": "untaught memory", "taught": "taught memory", "judged": "the judged documents themselves"}
-    for state, name in names.items():
-        one = found[state]
-        rows.append(
-            [name, f"{one['recall']:.3f}", f"{one['some_right']:.0%}", f"{one['f1']:.3f}", f"{one['rouge_l']:.3f}"]
-        )
-    shown = table(["three passages from", "recall@3", "a right one among them", "token F1", "ROUGE-L"], rows)
-    changed, gained = found["other_passages"], found["gained"]
-    said = (
-        f"{found['questions']} questions, {found['lessons']} lessons, {found['model']}. Taught against untaught: p = "
-        f"{found['p_f1']:.2f} (F1), {found['p_rouge_l']:.2f} (ROUGE-L). {changed['questions']} questions were read "
-        f"from other passages after teaching, {gained['questions']} from more right ones"
-    )
-    if gained["questions"]:
-        said += f" (token F1 {gained['untaught']:.3f} → {gained['taught']:.3f})"
-    return f"{shown}\n\n{said}."
-
-
 TABLES: dict[str, Callable[[], str]] = {
     "demo": demo,
     "holdout": holdout,
     "wrong": wrong,
-    "cost": cost,
     "paper": paper,
-    "speed": speed,
     "expansion_asked": expansion_asked,
     "expansion_taught": expansion_taught,
     "stream": stream,
@@ -334,7 +291,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "regimes": regimes,
     "exploration": exploration,
     "watching": watching,
-    "asking": asking,
+    **beside_paper.TABLES,
+    **prices.TABLES,
 }
 
 

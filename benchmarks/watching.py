@@ -2,12 +2,12 @@
 
     python benchmarks/watching.py [--data ../shared/data] [--documents 100000] [--blocks 6] [--out FILE]
 
-Two memories with the default retrievers: SciFact, and the large corpus of speed.py. Searches come one after the other,
-without pause, in blocks: at rest, watched, at rest, … The same queries are asked in both. At rest the learner's process
-is halted and hears of nothing. In a watched block it always has queries waiting (judged queries with words left out;
-for the large corpus, words of a document): it expands (prf), searches and verifies, lessons are remembered, and keys
-evolve on the way. Before the first block the memory is brought to its first epoch, so that both phases search taught
-keys.
+Two memories with the default retrievers: SciFact, and the large corpus of `evokey bench speed`. Searches come one
+after the other, without pause, in blocks: at rest, watched, at rest, … The same queries are asked in both. At rest the
+learner's process is halted and hears of nothing. In a watched block it always has queries waiting (judged queries with
+words left out; for the large corpus, words of a document): it expands (prf), searches and verifies, lessons are
+remembered, and keys evolve on the way. Before the first block the memory is brought to its first epoch, so that both
+phases search taught keys.
 """
 
 # ruff: noqa: E402 - the number of threads must be set before numpy is imported
@@ -88,7 +88,7 @@ def scifact(data: Path) -> tuple[list[evokey.Document], list[str], dict[str, lis
 
 
 def large(data: Path, count: int) -> tuple[list[evokey.Document], list[str], dict[str, list[str]]]:
-    from speed import corpus, questions
+    from evokey.bench.speed.texts import corpus, questions
 
     documents, chance, wordings = corpus(data, count), random.Random(5), dict[str, list[str]]()
     for document in chance.sample(documents, min(4_000, count)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,18 @@ Exit codes: 0 done, 1 failed, 2 wrong use. Completion for your shell: `evokey --
 """
 
 
-def page() -> str:
-    group: Any = typer.main.get_command(app)
-    parts = [HEAD]
+def commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """All commands by their whole names, those of groups too."""
     for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
+
+
+def page() -> str:
+    parts = [HEAD]
+    for name, command in commands(typer.main.get_command(app)):
         context = typer.Context(command, info_name=f"evokey {name}")
         shown = [one for one in command.get_params(context) if one.name != "help"]
         words = [one.name if one.required else f"[{one.name}]" for one in shown if not one.opts[0].startswith("-")]

@@ -189,6 +189,13 @@ def report(memory: Memory, *, asked: int = ASKED, named: int = NAMED) -> Account
     )
 
 
+def displacements(memory: Memory) -> list[Displacement]:
+    """How far the current epoch has moved each retriever's keys."""
+    epoch = memory.stats().epoch
+    after = memory._index.overlays(epoch)
+    return [_displacement(one, after.of[one.name], _moves(one, after.of[one.name])) for one in memory._index.retrievers]
+
+
 def held(credits: Iterable[Credit]) -> list[Credit]:
     """The verdicts "right" that count: of each actor, on a query and document, the latest."""
     latest = {(one.query, one.number, one.actor): one for one in credits}

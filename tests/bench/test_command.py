@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 pytest.importorskip("ir_measures", reason="the benchmark's measures need: pip install 'evokey[bench]'")
 
 from evokey.bench import tables
-from evokey.bench.tables import Grid, Setting
+from evokey.bench.grid import Grid, Setting
 from evokey.cli import screen
 from evokey.cli.app import app
 

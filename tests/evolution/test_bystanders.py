@@ -33,6 +33,7 @@ def kept(before: list[list[str]], after: list[list[str]]) -> float:
     scores = [
         ndcg([was.index(id) if id in was else -1 for id in now], dict.fromkeys(range(len(was)), 1.0))
         for was, now in zip(before, after, strict=True)
+        if was
     ]
     return sum(scores) / len(scores)
 

@@ -7,17 +7,16 @@ import io
 import random
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from evokey.bench.lab import Lab
 from evokey.bench.protocols import Question
+from evokey.bench.systems import Still, System
 from evokey.encoders.bm25 import BM25
 from evokey.errors import InvalidInput, UnknownComponent
 from evokey.types import Scores, Vectors
-
-if TYPE_CHECKING:
-    from evokey.bench.systems import Lab, System
 
 VALIDATION = 0.2
 """The share of the lessons on which NUDGE chooses its step."""
@@ -27,18 +26,18 @@ def made(name: str, lab: Lab, seed: int) -> System:
     return Bm25s(lab) if name == "bm25s" else Nudge(name, lab, seed)
 
 
-def _package(name: str, extra: str) -> Any:
+def package(name: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         raise UnknownComponent(f"this needs {error.name}; install it with: pip install 'evokey[{extra}]'") from error
 
 
-class Nudge:
+class Nudge(Still):
     """Document vectors moved towards the queries they answer, once for all lessons."""
 
     def __init__(self, name: str, lab: Lab, seed: int) -> None:
-        nudge = _package("nudge", "peers")
+        nudge = package("nudge", "peers")
         self._fit = {"nudge-n": nudge.NUDGEN, "nudge-m": nudge.NUDGEM}[name]
         self._lab, self._seed = lab, seed
         self._ids = [document.id for document in lab.data.documents]
@@ -68,12 +67,18 @@ class Nudge:
         scores = self._vectors @ self._lab.asked([question])[0]
         return [self._ids[place] for place in best(scores, depth)]
 
+    def moved(self) -> Mapping[str, Sequence[float]]:
+        """NUDGE-N leaves its vectors longer than 1; what counts is where they point."""
+        lengths = np.linalg.norm(self._vectors, axis=1) * np.linalg.norm(self._lab.keys, axis=1)
+        turned = 1 - np.vecdot(self._vectors, self._lab.keys) / np.maximum(lengths, 1e-12)
+        return {self._lab.encoder: sorted(turned[turned > 1e-6].tolist())}
 
-class Bm25s:
+
+class Bm25s(Still):
     """BM25 in Lucene's form with the same words, by bm25s. Learns nothing."""
 
     def __init__(self, lab: Lab) -> None:
-        bm25s, self._words = _package("bm25s", "bench"), BM25()
+        bm25s, self._words = package("bm25s", "bench"), BM25()
         self._ids = [document.id for document in lab.data.documents]
         texts = [f"{document.title} {document.text}".strip() for document in lab.data.documents]
         self._index = bm25s.BM25(method="lucene", k1=self._words.k1, b=self._words.b)
@@ -81,12 +86,6 @@ class Bm25s:
 
     def _tokens(self, text: str) -> list[str]:
         return [word for word, count in self._words.documents([text])[0].items() for _ in range(int(count))]
-
-    def teach(self, questions: Sequence[Question]) -> None:
-        pass
-
-    def evolve(self) -> Mapping[str, Any]:
-        return {}
 
     def rank(self, question: Question, depth: int) -> list[str]:
         tokens = self._tokens(question.text)

@@ -22,13 +22,19 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from evokey import registry
+from evokey.bench import answering, measures, protocols, systems
 from evokey.bench import data as data_
-from evokey.bench import measures, protocols, systems
 from evokey.bench.data import Dataset
+from evokey.bench.lab import HYBRID, Lab
 from evokey.bench.measures import DEPTH, MAIN
 from evokey.bench.protocols import Question, Split
-from evokey.bench.systems import EXPANSION, Lab, System
+from evokey.bench.systems import EXPANSION, LIVE, System
 from evokey.errors import EvokeyError, InvalidInput
+from evokey.llm.build import build
+from evokey.protocols import LLM
 
 log = logging.getLogger("evokey")
 FORMAT = 1
@@ -36,6 +42,10 @@ BATCHES = 10
 TAUGHT_ASKED = 1_000
 """Taught queries that are asked again, at the most."""
 FOLDER = "runs"
+LLAMA = "llamacpp"
+"""The language model where none is named: a small one, in process."""
+DISTANCES = {"median": 0.5, "p95": 0.95, "largest": 1.0}
+"""What is said of how far keys moved."""
 Result = dict[str, Any]
 
 
@@ -56,10 +66,19 @@ class Run:
     batches: int = BATCHES
     """Of a stream."""
     split: str = "test"
+    llm: str | None = None
+    """The language model that expands live and answers."""
+    answers: int = 0
+    """Tested questions with a gold answer that are answered, at the most."""
 
     @property
     def dataset(self) -> str:
         return Path(self.data).name or self.data
+
+    @property
+    def asks(self) -> bool:
+        """Whether a language model is asked."""
+        return bool(self.answers) or self.policy.partition(":")[0] == LIVE
 
     @property
     def file(self) -> str:
@@ -71,6 +90,8 @@ class Run:
         parts += [] if self.units is None else [f"units-{self.units}"]
         parts += [] if self.most is None else [f"most{self.most}"]
         parts += [] if self.split == "test" else [self.split]
+        parts += [] if not self.answers else [f"answers{self.answers}"]
+        parts += [] if self.llm is None or not self.asks else [self.llm]
         return ".".join(re.sub(r"[^\w+,-]+", "_", str(part)) for part in parts) + ".json"
 
 
@@ -87,7 +108,7 @@ class Outcome:
 def plan(
     folders: Iterable[str],
     *,
-    encoders: Sequence[str] = (systems.HYBRID,),
+    encoders: Sequence[str] = (HYBRID,),
     policies: Sequence[str] = ("none", "guarded"),
     protocol: str = "holdout",
     rates: Sequence[float] = (0.5,),
@@ -96,6 +117,8 @@ def plan(
     most: int | None = None,
     batches: int = BATCHES,
     split: str = "test",
+    llm: str | None = None,
+    answers: int = 0,
 ) -> tuple[list[Run], list[str]]:
     """All runs, and why some pairs of an encoder and a policy are not among them."""
     if protocol not in protocols.PROTOCOLS:
@@ -114,8 +137,8 @@ def plan(
             for folder in sets:
                 for rate in rates if rated else (None,):
                     for seed in range(seeds):
-                        run = Run(folder, encoder, protocol, rate, seed, policy, units, most, batches, split)
-                        runs.append(run)
+                        given = (folder, encoder, protocol, rate, seed, policy, units, most, batches, split)
+                        runs.append(Run(*given, llm, answers))
     names = [run.dataset for run in {run.data: run for run in runs}.values()]
     if len(names) != len(set(names)):
         raise InvalidInput("two of the data sets have the same name: results are kept by name, so measure them apart")
@@ -218,13 +241,15 @@ def carry_out(run: Run, scratch: Path) -> Result:
     dealt = protocols.split(data, run.protocol, rate=run.rate or 0.5, seed=run.seed, most=run.most)
     lab = _lab(run.data, run.split, run.encoder, scratch, _must_encode(run, data, dealt))
     clock = Clock()
-    with systems.system(run.policy, lab, units=run.units, seed=run.seed) as system:
+    with systems.system(run.policy, lab, units=run.units, seed=run.seed, llm=lambda: model(run.llm)) as system:
         if run.protocol == "stream":
             found = _streamed(run, system, dealt, clock)
         else:
             clock.call("teach", system.teach, dealt.taught)
             report = clock.call("evolve", system.evolve)
             found = {"report": report, **_asked(system, dealt, clock)}
+        if run.answers:
+            found["answers"] = answering.answered(system, data, dealt.tested, run.answers, model(run.llm), scratch)
     return {
         "format": FORMAT,
         **asdict(run),
@@ -241,8 +266,13 @@ def carry_out(run: Run, scratch: Path) -> Result:
 
 def _must_encode(run: Run, data: Dataset, dealt: Split) -> bool:
     """Whether texts are asked or taught for which no vector lies beside the set."""
-    further = run.units is not None or run.policy.startswith(EXPANSION)
+    further = run.units is not None or run.policy.startswith((EXPANSION, LIVE))
     return further or any(one.id not in data.queries for one in (*dealt.taught, *dealt.tested))
+
+
+@lru_cache(maxsize=1)
+def model(name: str | None) -> LLM:
+    return build(name or LLAMA)
 
 
 class Clock:
@@ -299,8 +329,20 @@ def _streamed(run: Run, system: System, dealt: Split, clock: Clock) -> Result:
         report = clock.call("evolve", system.evolve)
         known = tuple(one for done in batches[: place + 1] for one in done)
         following = batches[place + 1] if place + 1 < len(batches) else ()
-        points.append(_point(system, dealt, known, following, clock))
-    return {"report": report, "stream": points, **_asked(system, dealt, clock)}
+        points.append({**_point(system, dealt, known, following, clock), "keys": _keys(system)})
+    gains = system.gains()
+    return {"report": report, "stream": points, **({"gains": gains} if gains else {}), **_asked(system, dealt, clock)}
+
+
+def _keys(system: System) -> dict[str, dict[str, Any]]:
+    """How many keys have moved, and how far."""
+    found = {}
+    for retriever, moved in system.moved().items():
+        shares = np.quantile(moved, list(DISTANCES.values())) if len(moved) else [0.0] * len(DISTANCES)
+        far = {name: round(float(value), 6) for name, value in zip(DISTANCES, shares, strict=True)}
+        kind = "sparse" if registry.encoder_kind(retriever, {}) == "sparse" else "dense"
+        found[retriever] = {"moved": len(moved), "kind": kind, **far}
+    return found
 
 
 def _point(
@@ -316,4 +358,7 @@ def _point(
 
 def told(result: Result) -> Result:
     """A result without its values for single queries."""
-    return {name: value for name, value in result.items() if name not in ("format", "values", "taught_values")}
+    told = {name: value for name, value in result.items() if name not in ("format", "values", "taught_values")}
+    if told.get("answers"):
+        told["answers"] = {name: value for name, value in told["answers"].items() if name != "rows"}
+    return told

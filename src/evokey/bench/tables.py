@@ -11,91 +11,16 @@ import json
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from evokey.bench import significance
+from evokey.bench.grid import REFERENCE, UNTAUGHT, Grid, Row, Setting
 from evokey.bench.measures import MAIN, MEASURES
 from evokey.bench.protocols import GROUPS
-from evokey.bench.runs import Result, results, told
-from evokey.bench.significance import Paired
-
-UNTAUGHT, REFERENCE = "none", "guarded"
-Row = dict[str, Any]
-FIRST = (UNTAUGHT, REFERENCE, "paper", "nudge-n", "nudge-m", "expansion", "bm25s")
-"""The order of the systems; others follow by name."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Setting:
-    """What a comparison is made within."""
-
-    dataset: str
-    encoder: str
-    protocol: str
-    rate: float | None = None
-    units: str | None = None
-
-    @classmethod
-    def of(cls, result: Result) -> Setting:
-        return cls(*(result[name] for name in ("dataset", "encoder", "protocol", "rate", "units")))
-
-    @property
-    def how(self) -> str:
-        rate = "" if self.rate is None else f" {self.rate:g}"
-        return f"{self.protocol}{rate}" + ("" if self.units is None else f", units {self.units}")
-
-
-class Grid:
-    """Results by setting and system."""
-
-    def __init__(self, found: Iterable[Result]) -> None:
-        self._cells: dict[Setting, dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
-        for one in found:
-            self._cells[Setting.of(one)][one["policy"]].append(one)
-
-    @property
-    def settings(self) -> list[Setting]:
-        return sorted(self._cells, key=lambda one: (one.protocol, one.rate or 0, one.encoder, one.dataset))
-
-    @property
-    def policies(self) -> list[str]:
-        return in_order({policy for cells in self._cells.values() for policy in cells})
-
-    def of(self, setting: Setting) -> Mapping[str, list[Result]]:
-        cells = self._cells[setting]
-        return {policy: cells[policy] for policy in in_order(cells)}
-
-    def mean(self, setting: Setting, policy: str, group: str = "metrics", measure: str = MAIN) -> float | None:
-        """Over seeds; None where there is no such result or no such query."""
-        found = [one[group][measure] for one in self._cells[setting].get(policy, ()) if one.get(group)]
-        return statistics.fmean(found) if found else None
-
-    def by_query(self, setting: Setting, policy: str, seeds: Iterable[int] | None = None) -> dict[str, float]:
-        """Each tested query's mean over the seeds that tested it."""
-        found: dict[str, list[float]] = defaultdict(list)
-        for one in self._cells[setting].get(policy, ()):
-            if seeds is None or one["seed"] in seeds:
-                for id, value in one["values"].items():
-                    found[id].append(value)
-        return {id: statistics.fmean(values) for id, values in found.items()}
-
-    def seeds(self, setting: Setting, policy: str) -> set[int]:
-        return {one["seed"] for one in self._cells[setting].get(policy, ())}
-
-    def compared(self, setting: Setting, one: str, other: str) -> Paired:
-        """Two systems over the seeds that both have."""
-        shared = self.seeds(setting, one) & self.seeds(setting, other)
-        return significance.paired(self.by_query(setting, one, shared), self.by_query(setting, other, shared))
-
-
-def in_order(policies: Iterable[str]) -> list[str]:
-    place = {policy: number for number, policy in enumerate(FIRST)}
-    return sorted(policies, key=lambda policy: (place.get(policy.partition(":")[0], len(FIRST)), policy))
-
-
-# ---- the tables
+from evokey.bench.runs import DISTANCES, Result, results, told
+from evokey.evolution.saturation import Saturation
 
 
 def quality(grid: Grid) -> list[Row]:
@@ -204,6 +129,49 @@ def _mean(found: Iterable[Mapping[str, float] | None]) -> float | None:
     return _average(one[MAIN] for one in found if one)
 
 
+def keys(grid: Grid) -> list[Row]:
+    """How far the keys of touched documents have moved after every batch of a stream: 1 − cosine, or added weight."""
+    rows = []
+    for setting in grid.settings:
+        for policy, found in grid.of(setting).items():
+            for points in zip(*(one["stream"] for one in found if one.get("stream")), strict=False):
+                for retriever in points[0].get("keys", ()):
+                    states = [point["keys"][retriever] for point in points]
+                    means = {part: _average(one[part] for one in states) for part in ("moved", *DISTANCES)}
+                    head = {**_named(setting), "policy": policy, "taught": points[0]["taught"]}
+                    rows.append({**head, "retriever": retriever, "kind": states[0]["kind"], **means})
+    return rows
+
+
+def saturation(grid: Grid) -> list[Row]:
+    """The paper's stopping rule along a stream (first seed): the largest gain of a batch, the bar of 95 % of the best
+    so far, and whether three batches in a row stayed below, so that keys evolve and the best is forgotten."""
+    rows = []
+    for setting in grid.settings:
+        for policy, found in grid.of(setting).items():
+            for retriever, gains in found[0].get("gains", {}).items():
+                state = Saturation()
+                for batch, gain in enumerate(gains, 1):
+                    bar, state = (1 - state.margin) * state.best, state.after(gain)
+                    head = {**_named(setting), "policy": policy, "retriever": retriever, "batch": batch}
+                    rows.append({**head, "gain": gain, "bar": bar, "saturated": state.saturated})
+                    state = Saturation() if state.saturated else state
+    return rows
+
+
+def answers(grid: Grid) -> list[Row]:
+    """Answers from what each system found first, against gold answers; p: token F1 against the untaught index."""
+    rows = []
+    for setting in grid.settings:
+        told = {policy: found[0]["answers"] for policy, found in grid.of(setting).items() if found[0].get("answers")}
+        scores = {policy: {one["id"]: one["token-f1"] for one in made["rows"]} for policy, made in told.items()}
+        for policy, made in told.items():
+            head = {**_named(setting), "policy": policy, "model": made["model"], "questions": len(made["rows"])}
+            p = significance.paired(scores[policy], scores[UNTAUGHT]).p if UNTAUGHT in scores else None
+            rows.append({**head, **made["means"], "p": None if policy == UNTAUGHT else p})
+    return rows
+
+
 def everything(grid: Grid) -> list[Row]:
     """Every measure of every group, mean over seeds."""
     rows = []
@@ -221,6 +189,8 @@ def _named(setting: Setting) -> dict[str, Any]:
     return {"set": setting.dataset, "encoder": setting.encoder, "protocol": setting.how}
 
 
+LONG = ("everything", "keys", "saturation")
+"""Tables for machines: not on the page."""
 TABLES: dict[str, Callable[[Grid], list[Row]]] = {
     "quality": quality,
     "groups": groups,
@@ -228,6 +198,9 @@ TABLES: dict[str, Callable[[Grid], list[Row]]] = {
     "budget": budget,
     "prices": prices,
     "streams": streams,
+    "keys": keys,
+    "saturation": saturation,
+    "answers": answers,
     "everything": everything,
 }
 
@@ -244,7 +217,7 @@ def write(folder: Path) -> list[Path]:
     page = [
         f"## {name}\n\n{TABLES[name].__doc__}\n\n{markdown(rows, best=name == 'quality')}"
         for name, rows in made.items()
-        if name != "everything"
+        if name not in LONG
     ]
     paths = {
         folder / "tables.md": "\n\n".join(["# Results", *page]) + "\n",

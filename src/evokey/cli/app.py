@@ -14,9 +14,8 @@ from rich.markup import escape
 
 import evokey
 from evokey import accounting, checks, ingest
-from evokey.cli import loop, screen, travel
+from evokey.cli import bench, loop, screen, travel
 from evokey.cli import parts as parts_
-from evokey.cli.bench import bench
 from evokey.cli.demo import demo
 from evokey.cli.options import HERE, AsJson, At, component, conditions, existing, graded
 from evokey.errors import InvalidDocument, InvalidInput
@@ -313,5 +312,6 @@ def _account(account: accounting.Account, plot: Path | None) -> None:
         screen.say(f"drawn into {escape(str(plot))}")
 
 
-for command in (demo, bench, *loop.COMMANDS, *parts_.COMMANDS, *travel.COMMANDS):
+app.add_typer(bench.app, name="bench")
+for command in (demo, *loop.COMMANDS, *parts_.COMMANDS, *travel.COMMANDS):
     app.command()(command)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
+from typer.core import TyperGroup
 
 from evokey.cli import screen
 from evokey.cli.options import AsJson
@@ -16,11 +18,23 @@ from evokey.errors import InvalidInput
 if TYPE_CHECKING:
     from evokey.bench.runs import Outcome, Result
 
+QUALITY = "quality"
 ABLATIONS = "ablations"
 HYBRID = "hybrid"
 SYSTEMS = ("none", "guarded", "paper")
 
 
+class Benches(TyperGroup):
+    """A first word that names no benchmark is data: then quality is measured."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args if args and args[0] in self.commands else [QUALITY, *args])
+
+
+app = typer.Typer(cls=Benches, help="Measure quality (`evokey bench DATA…`) or speed (`evokey bench speed`).")
+
+
+@app.command(QUALITY)
 def bench(
     data: Annotated[
         list[str] | None, typer.Argument(help="Folders in BEIR, BRIGHT or TREC form, or names of known sets.")
@@ -34,8 +48,9 @@ def bench(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="Systems, by comma: none, guarded, paper, nudge-n, nudge-m, bm25s, expansion[:NAME], and the guarded "
-            "policy without one of its parts (no-rows, no-guard, …; all of them: ablations). Else none, guarded, paper."
+            help="Systems, by comma: none, guarded, paper, nudge-n, nudge-m, bm25s, expansion[:NAME] (recorded), "
+            "live[:EXPANDER] (by a language model), judged, and the guarded policy without one of its parts (no-rows, "
+            "no-guard, …; all of them: ablations). Else none, guarded, paper."
         ),
     ] = None,
     protocol: Annotated[
@@ -46,6 +61,10 @@ def bench(
     units: Annotated[str | None, typer.Option(help="Teach recorded expansions beside the queries: their name.")] = None,
     batches: Annotated[int, typer.Option(help="Of a stream.")] = 10,
     most: Annotated[int | None, typer.Option(help="Take at most so many judged queries, by lot.")] = None,
+    llm: Annotated[str | None, typer.Option(help="The model for live expansion and answers; else llamacpp.")] = None,
+    answers: Annotated[
+        int, typer.Option(help="Answer so many tested questions that have gold answers, from what is found first.")
+    ] = 0,
     split: Annotated[str, typer.Option(help="Whose judgements are tested.")] = "test",
     out: Annotated[Path, typer.Option(help="Where results go; what is there already is not measured again.")] = Path(
         "bench-output"
@@ -56,7 +75,10 @@ def bench(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how much is learned: systems taught and tested alike, with significance, tables and figures."""
+    """Measure how much is learned: systems taught and tested alike, with significance, tables and figures.
+
+    The same as `evokey bench DATA…`; `evokey bench speed` measures speed.
+    """
     with screen.reported(as_json):
         from evokey.bench import runs
 
@@ -77,6 +99,8 @@ def bench(
             most=most,
             batches=batches,
             split=split,
+            llm=llm,
+            answers=answers,
         )
         if not planned:
             raise InvalidInput("nothing to measure: " + "; ".join(left_out))
@@ -86,6 +110,44 @@ def bench(
         carried = runs.carried_out(planned, out, jobs=jobs)
         outcomes = list(screen.tracked(carried, "measuring", as_json, len(planned)))
         _finished(outcomes, out, as_json)
+
+
+@app.command("speed")
+def speed(
+    parts: Annotated[
+        list[str] | None,
+        typer.Option(help="By comma: dense, bm25, hybrid, growth, rivals, expansion; else all."),
+    ] = None,
+    documents: Annotated[
+        int, typer.Option(min=10, help="How many are searched; growth goes from a tenth to ten times as many.")
+    ] = 100_000,
+    data: Annotated[
+        Path | None, typer.Option(help="A folder of sets in BEIR layout, whose texts are taken; else made-up ones.")
+    ] = None,
+    llm: Annotated[str | None, typer.Option(help="The model for query-time expansion; else llamacpp.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A file for what was measured, written part by part.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure speed and cost as ratios in one run, on one thread: search beside faiss, bm25s and tantivy, rates and
+    sizes, evolve as the corpus grows and beside NUDGE-N's fit, query-time expansion beside plain search."""
+    with screen.reported(as_json):
+        from evokey.bench import speed as speed_
+        from evokey.bench.speed.machine import described
+
+        chosen = _listed(parts) or [part for part in speed_.PARTS if part != "rivals" or data is not None]
+        found: dict[str, Any] = {"machine": described(), "documents": documents, "k": speed_.K}
+        for part, told in screen.tracked(
+            speed_.measured(chosen, documents, data, llm), "measuring", as_json, len(chosen)
+        ):
+            found[part] = told
+            if out is not None:
+                out.parent.mkdir(parents=True, exist_ok=True)
+                out.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        if as_json:
+            screen.emit(found)
+            return
+        for line in speed_.told(found):
+            screen.say(escape(line))
 
 
 def _finished(outcomes: Sequence[Outcome], out: Path, as_json: bool) -> None:
@@ -108,7 +170,7 @@ def _finished(outcomes: Sequence[Outcome], out: Path, as_json: bool) -> None:
 
 
 def _summary(found: Sequence[Result]) -> None:
-    from evokey.bench.tables import Grid
+    from evokey.bench.grid import Grid
 
     grid = Grid(found)
     table = screen.plain_table("nDCG@10, tested queries", "encoder", "protocol", *grid.policies)

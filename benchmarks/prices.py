@@ -1,0 +1,74 @@
+"""Tables of speed and cost (results/speed.json), and of answers (results/bench/answers); tables.py fills them in."""
+
+from __future__ import annotations
+
+import json
+
+from beside_paper import RESULTS, read, table
+
+UNMEASURED = "Not measured yet."
+READERS = {"none": "untaught memory", "guarded": "taught memory", "judged": "the judged documents themselves"}
+
+
+def found() -> dict:
+    return json.loads((RESULTS / "speed.json").read_text("utf-8"))
+
+
+def cost() -> str:
+    rows = [
+        [one["encoder"], f"{one['documents']:,}", f"{one['evolve_seconds']:.2f} s", f"{one['ratio']:.2f}",
+         f"{one['add_per_second']:,.0f}", f"{one['feedback_per_second']:,.0f}"]
+        for one in found()["growth"]
+    ]  # fmt: skip
+    return table(["retriever", "documents", "evolve", "ratio", "add / s", "feedback / s"], rows)
+
+
+def speed() -> str:
+    measured, rows = found(), []
+    for kind in ("dense", "bm25"):
+        one = measured[kind]
+        for name, milliseconds in one["median_ms"].items():
+            ratio = milliseconds / one["median_ms"]["evokey"]
+            rows.append([f"{kind}: {name}", f"{milliseconds:.2f}", f"{one['p95_ms'][name]:.2f}", f"{1 / ratio:.2f}"])
+    return table([f"{measured['documents']:,} documents", "median ms", "p95 ms", "evokey takes × as long"], rows)
+
+
+def rivals() -> str:
+    measured = found().get("rivals")
+    if measured is None:
+        return UNMEASURED
+    rows = []
+    for place in ("alone", "among_many"):
+        one = measured[place]
+        for name in ("guarded", "nudge-n"):
+            ratio = f"{one['ratio']:.2f}" if name == "guarded" else ""
+            seconds, quality = f"{one[name]['cpu_seconds']:.2f} s", f"{one[name]['nDCG@10']:.3f}"
+            rows.append([f"{one['documents']:,}", name, seconds, quality, ratio])
+    return table(["documents", "system", "evolve, or fit", "nDCG@10", "takes × as long as NUDGE-N"], rows)
+
+
+def waiting() -> str:
+    one = found().get("expansion")
+    if one is None:
+        return UNMEASURED
+    rows = [[name, f"{milliseconds:,.2f}"] for name, milliseconds in one["median_ms"].items()]
+    said = (
+        f"{one['queries']} queries among {one['documents']:,} documents, {one['model']}, at most {one['max_tokens']} "
+        f"tokens: plain search is {one['ratio']:,.0f} × as fast."
+    )
+    return f"{table(['search', 'median ms'], rows)}\n\n{said}"
+
+
+def answers() -> str:
+    rows, last = [], {}
+    for one in read(RESULTS / "bench" / "answers" / "answers.csv"):
+        scores = [f"{float(one[name]):.3f}" for name in ("recall@3", "token-f1", "exact-match", "rouge-l", "loss")]
+        rows.append([one["set"], READERS[one["policy"]], one["questions"], *scores, f"{float(one['some right']):.0%}",
+                     f"{float(one['p']):.2f}" if one["p"] else ""])  # fmt: skip
+        last = one
+    head = ["set", "three passages from", "questions", "recall@3", "token F1", "exact match", "ROUGE-L",
+            "loss on the gold answer", "a right one among them", "p (F1, against untaught)"]  # fmt: skip
+    return f"{table(head, rows)}\n\nAnswered by {last['model']}."
+
+
+TABLES = {"cost": cost, "speed": speed, "rivals": rivals, "waiting": waiting, "answers": answers}

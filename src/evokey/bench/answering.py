@@ -1,0 +1,83 @@
+"""Answers from what a system finds, measured against gold answers by the generation verifiers' own scores.
+
+Every system's passages go to the same model with the same prompt; where two systems find the same passages in the same
+order, the answer is the same, and not made twice.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evokey.bench.data import Dataset
+from evokey.bench.protocols import Question
+from evokey.bench.systems import System
+from evokey.errors import LLMFailed, UnknownComponent
+from evokey.generators.cited import Cited
+from evokey.llm.cached import Cached
+from evokey.protocols import LLM, Verifier
+from evokey.types import Answer, Attempt, Hit
+from evokey.verifiers.build import build
+from evokey.verifiers.task_loss import Scoring
+
+PASSAGES, MAX_TOKENS = 3, 40
+MARK = re.compile(r"[ \t]*\[\d+\]")
+"""A citation: no word of the answer."""
+SCORES: dict[str, dict[str, Any]] = {
+    "token-f1": {"name": "token-f1"},
+    "exact-match": {"name": "exact-match"},
+    "rouge-l": {"name": "rouge"},
+    "loss": {"name": "task-loss", "threshold": 0.0, "margin": None, "attribute": False, "k": PASSAGES},
+}
+"""Loss: of the model on the gold answer, with the passages in hand; lower is better."""
+
+
+def answered(
+    system: System, data: Dataset, tested: Sequence[Question], most: int, llm: LLM, scratch: Path
+) -> dict[str, Any]:
+    """The first tested questions that have a gold answer, each with what was read, said and scored."""
+    reader = Cited(Cached(llm, scratch / "answers.sqlite"), passages=PASSAGES, max_tokens=MAX_TOKENS)
+    verifiers = _verifiers(llm)
+    documents = {document.id: document for document in data.documents}
+    asked = [one for one in tested if any(gold.strip() for gold in data.answers.get(one.id, ()))][:most]
+    rows = []
+    for question in asked:
+        found = [id for id in system.rank(question, PASSAGES + len(question.excluded)) if id not in question.excluded]
+        hits = tuple(Hit(id, 1.0, documents[id]) for id in found[:PASSAGES])
+        try:
+            answer = reader.answer(question.text, hits)
+        except LLMFailed:
+            answer = Answer(question.text, "", (), (), reader.identity)
+        said = replace(answer, text=MARK.sub("", answer.text))
+        attempt = Attempt(question.text, hits, said, data.answers[question.id])
+        scores = {name: one.verify(attempt).score for name, one in verifiers.items()}
+        right = question.right & set(found[:PASSAGES])
+        rows.append(
+            {"id": question.id, "read": found[:PASSAGES], "said": answer.text, f"recall@{PASSAGES}":
+             len(right) / len(question.right), "some right": float(bool(right)),
+             **{name: 0.0 if score is None and name != "loss" else score for name, score in scores.items()}}
+        )  # fmt: skip
+    return {"model": llm.identity, "passages": PASSAGES, "rows": rows, "means": _means(rows, verifiers)}
+
+
+def _verifiers(llm: LLM) -> dict[str, Verifier]:
+    """Those that can be had: a loss needs a model that tells it, ROUGE a package."""
+    found = {}
+    for name, described in SCORES.items():
+        if name == "loss" and not isinstance(llm, Scoring):
+            continue
+        try:
+            found[name] = build(described, llm)
+        except UnknownComponent:
+            continue
+    return found
+
+
+def _means(rows: Sequence[dict[str, Any]], verifiers: dict[str, Verifier]) -> dict[str, float | None]:
+    names = [f"recall@{PASSAGES}", "some right", *verifiers]
+    known = {name: [row[name] for row in rows if row[name] is not None] for name in names}
+    return {name: statistics.fmean(values) if values else None for name, values in known.items()}
