@@ -627,7 +627,8 @@ class Memory:
     def _proposal(self, lessons: Taught, *, keep: bool) -> Proposal:
         index, pins = self._index, Taught(self._pins.numbered(), {})
         known = {*lessons.queries, *pins.queries}
-        traffic = tuple(query for query in self._traffic.queries() if query not in known)[:ASKED]
+        heard = self._traffic.queries() if self._policy.hears else []
+        traffic = tuple(query for query in heard if query not in known)[:ASKED]
         wanted = list(dict.fromkeys([*lessons.queries, *pins.queries, *traffic]))
         pools = {
             one.name: pools_.fresh(one, wanted, self._pools, index.position, index.live, keep=keep)

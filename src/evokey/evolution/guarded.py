@@ -76,6 +76,10 @@ class Guarded:
     _attributed: dict[str, tuple[Any, Any, Attribution]] = field(default_factory=dict, init=False, repr=False)
     """What was attributed last, by retriever: for which lessons and rows."""
 
+    @property
+    def hears(self) -> bool:
+        return self.lens != "none"
+
     def propose(
         self,
         retrievers: Sequence[Retriever],

@@ -39,6 +39,7 @@ REPLAYED = Choice(step=1.0)
 @dataclass(frozen=True, slots=True)
 class Paper:
     weighs: ClassVar[bool] = True
+    hears: ClassVar[bool] = False
     x: int = 5
     capacity: int = 32
     batch: int = 32

@@ -52,6 +52,11 @@ class Policy(Protocol):
     """Whether a document that comes may change what others have learned, because BM25's weights follow it. (Units
     share their credit by these weights, and chunks are chosen by them, under any policy.)"""
 
+    @property
+    def hears(self) -> bool:
+        """Whether it looks at the traffic: that takes the pools of some queries more."""
+        ...
+
     def propose(
         self,
         retrievers: Sequence[Retriever],
