@@ -151,6 +151,7 @@ def test_the_life_of_a_memory(parts: Parts, opened: Opener, tmp_path: Path, name
     assert rankings(memory) == rankings(memory, epoch=0)
     if alike:
         near(rankings(memory), untaught)
+    memory.forget(traffic=True)  # what was searched is kept encoded too, if a policy listens
     assert not any(encoded(path) for path in tmp_path.glob("kb/keys/*/taught.sqlite"))
 
 
