@@ -18,24 +18,26 @@ from evokey.types import Ranking
 
 LOOKED_AT = 1024
 """Taught queries that the traffic is compared with."""
-WARY = 0.25
-"""A query is far from what was taught if it is farther than this share of the taught queries are from the nearest
-other."""
-FAR = 0.45
-"""The share of the traffic that is far by chance, and then some: above it, people ask about other things as well."""
+FAR, FARTHER = 0.5, 0.25
+"""A query is far from what was taught if it is farther than half of the taught queries are from the nearest other;
+farther still, if it is so of three quarters."""
+ELSEWHERE = 0.45
+"""The share of the traffic that is farther by chance, and then some: above it, people ask about other things as well."""
 
 
 def beside(retriever: Retriever, taught: Attribution, searched: Sequence[str]) -> list[str]:
-    """Those of the queries that are far from all that was taught, if there are more of them than chance would have."""
+    """Those of the queries that are far from all that was taught; none, if it is by chance that they are."""
     columns = np.unique(taught.pairs.queries).tolist()
     asked = sample([taught.texts[column] for column in columns], LOOKED_AT)
     if not searched or len(asked) < 2:
         return []
     among = _likeness(retriever, asked, asked)
     np.fill_diagonal(among, -np.inf)
-    level = np.quantile(among.max(axis=1), WARY)
-    far = np.flatnonzero(_likeness(retriever, searched, asked).max(axis=1) < level)
-    return [searched[at] for at in far.tolist()] if len(far) > FAR * len(searched) else []
+    far, farther = np.quantile(among.max(axis=1), (FAR, FARTHER))
+    near = _likeness(retriever, searched, asked).max(axis=1)
+    if (near < farther).mean() <= ELSEWHERE:
+        return []
+    return [searched[at] for at in np.flatnonzero(near < far).tolist()]
 
 
 def _likeness(retriever: Retriever, searched: Sequence[str], asked: Sequence[str]) -> NDArray[np.float32]:

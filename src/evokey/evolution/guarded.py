@@ -51,7 +51,7 @@ TRIED = 3
 """Lenses that are tried with every step."""
 HEARD = 32
 """Queries of the traffic below which nothing is known of it."""
-UNSETTLED, INTRUDED = 0.1, 0.01
+UNSETTLED, INTRUDED = 0.05, 0.005
 """What bystanders among the traffic may lose of their first ten (nDCG@10): because a lens orders them anew, and because
 documents that learned push in."""
 NOTHING = Choice()
