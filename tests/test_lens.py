@@ -215,3 +215,16 @@ def test_a_lens_lifts_questions_about_documents_that_nobody_taught(opened: Opene
         hits = [memory.search(query, k=1) for query in queries[300:500]]
         results[name] = sum(hit[0].id in one for hit, one in zip(hits, right, strict=True))
     assert results["with"] > results["without"]
+
+
+def test_a_lens_whose_choices_a_pin_forbids_is_left_out(opened: Opener, dataset: Any) -> None:
+    data: Dataset = dataset("cranfield")
+    memory = opened(encoder="wordllama", policy={"name": "guarded", "lens": "all"})
+    queries = taught(memory, data, 60)
+    for query in sorted(data.judged)[60:90]:
+        memory.pin(query, [hit.id for hit in memory.search(query)])
+    report = memory.evolve()
+    assert report.taught is not None and report.taught.queries == len(queries)
+    for query in sorted(data.judged)[60:90]:
+        before = {hit.id for hit in memory.search(query, epoch=0)}
+        assert {hit.id for hit in memory.search(query)} == before

@@ -22,7 +22,7 @@ FAR, FARTHER = 0.5, 0.25
 """A query is far from what was taught if it is farther than half of the taught queries are from the nearest other;
 farther still, if it is so of three quarters."""
 ELSEWHERE = 0.45
-"""The share of the traffic that is farther by chance, and then some: above it, people ask about other things as well."""
+"""The share of the traffic that is farther by chance, and then some; above it, people ask about other things too."""
 
 
 def beside(retriever: Retriever, taught: Attribution, searched: Sequence[str]) -> list[str]:

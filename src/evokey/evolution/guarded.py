@@ -197,8 +197,10 @@ class Fit:
             return plain
         turned = {turn: self._turned(turn, (NOTHING, plain)) for turn in self._lenses}
         expected = self._chosen([NOTHING, plain, *chain(*turned.values())])[1]
-        worth = {turn: max(float(expected[one].mean()) for one in some) for turn, some in turned.items()}
-        best = sorted(worth, key=lambda turn: -worth[turn])[:TRIED]
+        worth = {
+            turn: [float(expected[one].mean()) for one in some if one in expected] for turn, some in turned.items()
+        }
+        best = sorted((turn for turn in worth if worth[turn]), key=lambda turn: -max(worth[turn]))[:TRIED]
         moves = [replace(plain, step=step) for step in (0.0, *STEPS)]
         choice, expected = self._chosen([NOTHING, plain, *chain(*(self._turned(turn, moves) for turn in best))])
         clearly = plain not in expected or _behind(expected[choice], expected[plain]) > CLEARLY
