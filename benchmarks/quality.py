@@ -19,6 +19,7 @@ BENCHES: dict[str, list[tuple[list[str], str]]] = {
     "holdout": [
         (MINILM, f"--encoder {DENSE} --policy none,guarded,nudge-n --rate 0.3,0.5,0.8 {HOLDOUT}"),
         (MINILM, f"--encoder {DENSE} --policy paper {HOLDOUT}"),
+        (["pubmedqa_l", "clinc150"], f"--encoder {DENSE} --policy none,guarded,nudge-n {HOLDOUT}"),
         (HALF, f"--encoder bm25 --policy none,guarded --rate 0.3,0.5,0.8 {HOLDOUT}"),
         (HALF, f"--encoder bm25 --policy paper,bm25s {HOLDOUT}"),
         (HALF, f"--encoder wordllama,hybrid --policy none,guarded,paper,nudge-n {HOLDOUT}"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,21 @@ RESEMBLANCE = 0.5
 Moments = tuple[Scores, Scores]
 ASKED = 256
 """Texts asked at a time."""
+
+
+class Evidence(NamedTuple):
+    weights: sparse.csr_array
+    """α"""
+    total: Scores
+    """Σω + c of each row."""
+
+
+class Sums(NamedTuple):
+    vectors: Vectors
+    along: Scores
+    """Times the key."""
+    square: Scores
+    """Times itself."""
 
 
 @dataclass(frozen=True)
@@ -93,19 +108,22 @@ class Attribution:
 
     def weights(self, spread: float, units: float) -> sparse.csr_array:
         """α for one β and η. Pairs without weight are left out: they are no recall rows either."""
-        matrix = self._matrix(self.pairs, spread, units)
-        shares = matrix.data / np.repeat(self._total(matrix), np.diff(matrix.indptr))
-        return sparse.csr_array((shares, matrix.indices, matrix.indptr), matrix.shape)
+        return self.evidence(spread, units).weights
 
-    def _matrix(self, pairs: Pairs, spread: float, units: float) -> sparse.csr_array:
-        """ω of each pair."""
-        omega = pairs.grades * pairs.credited ** (-spread) * self.say(pairs, units)
+    def evidence(self, spread: float, units: float) -> Evidence:
+        omega = self._omega(self.pairs, spread, units)
         used = omega > 0
-        starts = np.searchsorted(pairs.rows[used], np.arange(len(self.base) + 1))
+        starts = np.searchsorted(self.pairs.rows[used], np.arange(len(self.base) + 1))
         shape = (len(self.base), len(self.texts))
-        matrix = sparse.csr_array((omega[used], pairs.columns[used], starts), shape)
+        matrix = sparse.csr_array((omega[used], self.pairs.columns[used], starts), shape)
         matrix.sum_duplicates()  # a unit that two queries brought
-        return matrix
+        total = self._total(matrix)
+        shares = matrix.data / np.repeat(total, np.diff(matrix.indptr))
+        return Evidence(sparse.csr_array((shares, matrix.indices, matrix.indptr), shape), total)
+
+    def _omega(self, pairs: Pairs, spread: float, units: float) -> Scores:
+        """What each pair weighs."""
+        return np.asarray(pairs.grades * pairs.credited ** (-spread) * self.say(pairs, units))
 
     def _total(self, matrix: sparse.csr_array) -> Scores:
         """Σω + c of each row; 1 where nothing was taught."""
@@ -124,13 +142,17 @@ class Attribution:
         """c: what is added to the mass of every taught row."""
         return float(np.median(mass))
 
-    def moments(self, spread: float, units: float) -> Moments | None:
+    def moments(self, spread: float, units: float, total: Scores) -> Moments | None:
         """k⁰·V and V·V of each row: with them the length of a moved key is known for every step. Sparse keys are not
         normalised."""
         if not isinstance(self.base, DenseBlock) or not len(self.base):
             return None
-        total, evidence = self._total(self._matrix(self.pairs, spread, units)), self._sum(spread, units)
-        along, square = np.vecdot(self.base.vectors, evidence), np.vecdot(evidence, evidence)
+        sums = (self.whole or self)._sums_of(spread, units)
+        along, square = sums.along.copy(), sums.square.copy()
+        if self.missing is not None:  # what the whole has, less what this part has not
+            rows, missing = self._sum(self.missing, spread, units)
+            along[rows] -= np.vecdot(self.base.vectors[rows], missing)
+            square[rows] += np.vecdot(missing, missing) - 2 * np.vecdot(sums.vectors[rows], missing)
         return along / total, square / total**2
 
     def norms(self, step: float, moments: Moments | None) -> Scores:
@@ -140,21 +162,28 @@ class Attribution:
         along, square = moments
         return np.sqrt(np.maximum(1 + 2 * step * along + step**2 * square, 1e-12))
 
-    def _sum(self, spread: float, units: float) -> Vectors:
-        """Σ ω e of each row. Of a part: that of the whole, less what is missing, which is little."""
+    def _sums_of(self, spread: float, units: float) -> Sums:
+        """Σ ω e of each row, and how it lies to the key."""
+        assert isinstance(self.base, DenseBlock)
         key = (spread, units)
-        if self.whole is not None and self.missing is not None:
-            return np.asarray(self.whole._sum(*key) - self._product(self.missing, *key))
         if key not in self._sums:
-            self._sums[key] = self._product(self.pairs, *key)
+            rows, some = self._sum(self.pairs, *key)
+            vectors = np.zeros_like(self.base.vectors)
+            vectors[rows] = some
+            self._sums[key] = Sums(vectors, np.vecdot(self.base.vectors, vectors), np.vecdot(vectors, vectors))
         return self._sums[key]
 
-    def _product(self, pairs: Pairs, spread: float, units: float) -> Vectors:
+    def _sum(self, pairs: Pairs, spread: float, units: float) -> tuple[Numbers, Vectors]:
+        """Σ ω e of the rows that have pairs."""
         assert isinstance(self.block, DenseBlock)
-        return np.asarray(self._matrix(pairs, spread, units).astype(np.float32) @ self.block.vectors)
+        rows, firsts = np.unique(pairs.rows, return_index=True)
+        omega = self._omega(pairs, spread, units).astype(np.float32)
+        starts = np.append(firsts, len(pairs.rows))
+        matrix = sparse.csr_array((omega, pairs.columns, starts), (len(rows), len(self.texts)))
+        return rows, np.asarray(matrix @ self.block.vectors)
 
     @cached_property
-    def _sums(self) -> dict[tuple[float, float], Vectors]:
+    def _sums(self) -> dict[tuple[float, float], Sums]:
         return {}
 
     def learned(self) -> dict[str, int]:
@@ -178,8 +207,9 @@ class Attribution:
         return {word: count for word, count in zip(words, counts.tolist(), strict=True) if count}
 
     def overlay(self, choice: Choice, lens: Lens | None = None) -> Overlay:
-        weights = self.weights(choice.spread, choice.units)
-        norms = self.norms(choice.step, self.moments(choice.spread, choice.units) if choice.step else None)
+        weights, total = self.evidence(choice.spread, choice.units)
+        moments = self.moments(choice.spread, choice.units, total) if choice.step else None
+        norms = self.norms(choice.step, moments)
         return Overlay(self.touched, self.texts, self.block, weights, norms, choice, self.learned(), lens)
 
 

@@ -33,7 +33,7 @@ def beside(retriever: Retriever, taught: Attribution, searched: Sequence[str]) -
         return []
     among = _likeness(retriever, asked, asked)
     np.fill_diagonal(among, -np.inf)
-    far, farther = np.quantile(among.max(axis=1), (FAR, FARTHER))
+    far, farther = np.quantile(among.max(axis=1), (FAR, FARTHER), method="lower")
     near = _likeness(retriever, searched, asked).max(axis=1)
     if (near < farther).mean() <= ELSEWHERE:
         return []

@@ -191,8 +191,8 @@ class Trial:
     def _pulled(self, sheet: Sheet, way: Way) -> Any:
         """What one (β, η) pulls. Tables are of single precision, and so is this."""
         if way not in self._weights:
-            self._weights[way] = self._attribution.weights(*way).astype(np.float32)
-            self._moments[way] = self._attribution.moments(*way)
+            weights, total = self._attribution.evidence(*way)
+            self._weights[way], self._moments[way] = weights.astype(np.float32), self._attribution.moments(*way, total)
         return sheet.block.pulled(sheet.likeness, self._weights[way])
 
     def _moved(self, sheet: Sheet, steps: Iterable[Choice]) -> Iterator[tuple[Move, Table]]:
