@@ -375,6 +375,7 @@ def test_forgetting_is_exact_and_erases_the_encoded_texts(opened: Opener, policy
         again.forget(query=query)
     for query in ASKED:
         assert ranking(again, query) == ranking(again, query, epoch=0)
+    again.forget(traffic=True)
     assert rows_in(file) == 0
 
 
