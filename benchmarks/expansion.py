@@ -52,7 +52,7 @@ def methods(folder: Path) -> dict[str, dict[str, Any]]:
 def expansions(memory: evokey.Memory, data: Collection, expander: Mapping[str, Any]) -> Expansions:
     """By query id; what fails is left out."""
     found = {}
-    for query in sorted(data.judged):
+    for query in sorted(data.test):
         try:
             found[query] = memory.expand(data.queries[query], dict(expander))
         except ExpansionFailed:
@@ -72,7 +72,7 @@ def quality(memory: evokey.Memory, data: Collection, queries: list[str], known: 
 def asked(
     memory: evokey.Memory, data: Collection, known: Expansions, plain: np.ndarray, searches: Sequence[str]
 ) -> dict[str, Any]:
-    queries = sorted(data.judged)
+    queries = sorted(data.test)
     found: dict[str, Any] = {"queries": len(queries), "expanded": len(known), "plain": float(plain.mean())}
     for search in searches:
         scores = quality(memory, data, queries, {query: replace(one, search=search) for query, one in known.items()})
@@ -85,7 +85,7 @@ def taught(base: Path, data: Collection, known: Expansions, lessons: str, seeds:
     """Held-out and taught queries before and after, each seed on a copy of the untaught memory."""
     before, after, own, choices, p = [], [], [], [], []
     for seed in range(seeds):
-        queries = sorted(data.judged)
+        queries = sorted(data.test)
         random.Random(seed).shuffle(queries)
         teaching, tested = queries[: len(queries) // 2], queries[len(queries) // 2 :]
         with copied(base) as memory, units_alone(lessons == "units"):
@@ -192,7 +192,7 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as base:
                 with evokey.open(base, encoder=named) as memory:
                     memory.add(data.documents)
-                    plain = quality(memory, data, sorted(data.judged)) if "asked" in options.part else None
+                    plain = quality(memory, data, sorted(data.test)) if "asked" in options.part else None
                     wanted = {name: one for name, one in methods(folder).items() if name in (options.method or [name])}
                     if plain is None:
                         wanted = {name: one for name, one in wanted.items() if name not in CLASSICAL}

@@ -88,7 +88,7 @@ def copied(base: Path, **changed: Any) -> Iterator[evokey.Memory]:
 
 
 def halves(data: Collection, seed: int) -> tuple[list[str], list[str]]:
-    queries = sorted(data.judged)
+    queries = sorted(data.test)
     random.Random(seed).shuffle(queries)
     return queries[: len(queries) // 2], queries[len(queries) // 2 :]
 
