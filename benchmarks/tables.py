@@ -191,12 +191,13 @@ def lens_bystanders() -> str:
         turns = [turn for turn in one["lens"].values() if turn is not None]
         used = ", ".join(f"{strength:g}, {'wary' if shut else 'open'}" for strength, shut in turns) or "none"
         used = used if one["policy"] == "lens" else "not allowed"
-        rows.append([one["taught"], one["encoder"], used, f"{one['wrong']:.0%}", f"{a:.3f} → {b:.3f}", one["bystander"],
-                     f"{c:.3f} → {d:.3f}", f"{d / c - 1:+.1%}", f"{one['p']:.3f}"])  # fmt: skip
+        rows.append([one["taught"], one["encoder"], used, one["traffic"], f"{one['wrong']:.0%}", f"{a:.3f} → {b:.3f}",
+                     one["bystander"], f"{c:.3f} → {d:.3f}", f"{d / c - 1:+.1%}", f"{one['p']:.3f}"])  # fmt: skip
     head = [
         "taught set",
         "retriever",
         "lens (μ, gate)",
+        "traffic",
         "wrong lessons",
         "its held-out queries",
         "untaught set beside it",
