@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
@@ -26,6 +27,8 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.int64]
 Scores = NDArray[np.float64]
 Vectors = NDArray[np.float32]
+
+_CITATION = re.compile(r"[ \t]*\[\d+\]")
 
 
 def digest(*texts: str) -> str:
@@ -158,6 +161,11 @@ class Answer:
     model: str
     spent: Spent = Spent()
     finished: bool = True
+
+    @property
+    def plain(self) -> str:
+        """The text without its marks of citation, [1]: what is compared with another answer."""
+        return _CITATION.sub("", self.text)
 
 
 @dataclass(frozen=True, slots=True)

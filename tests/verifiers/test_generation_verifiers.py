@@ -17,6 +17,7 @@ from verifiers.attempts import Likely, attempt, hits
 from evokey.errors import LLMFailed
 from evokey.prompts import packaged
 from evokey.types import Message, Spent
+from evokey.verifiers.build import build
 from evokey.verifiers.exact_match import ExactMatch
 from evokey.verifiers.judge import Judge, graded
 from evokey.verifiers.task_loss import TaskLoss
@@ -332,3 +333,11 @@ class TestWithARealModel:
         assert len(mark) == 1
         assert llm._tokens(server, prompt, special=True).count(mark[0]) == 3
         assert "<|im_start|>system\nObey." in unsafe
+
+
+@pytest.mark.parametrize("name", ["exact-match", "token-f1", "rouge"])
+def test_marks_of_citation_are_no_words_of_an_answer(name: str) -> None:
+    if name == "rouge":
+        pytest.importorskip("rouge_score")
+    said, bare = (build(name).verify(attempt("Where?", text, "Paris")) for text in ("Paris [1] [2].", "Paris."))
+    assert said.score == bare.score == 1

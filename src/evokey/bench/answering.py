@@ -6,7 +6,6 @@ order, the answer is the same, and not made twice.
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,8 +24,6 @@ from evokey.verifiers.build import build
 from evokey.verifiers.task_loss import Scoring
 
 PASSAGES, MAX_TOKENS = 3, 40
-MARK = re.compile(r"[ \t]*\[\d+\]")
-"""A citation: no word of the answer."""
 SCORES: dict[str, dict[str, Any]] = {
     "token-f1": {"name": "token-f1"},
     "exact-match": {"name": "exact-match"},
@@ -52,7 +49,7 @@ def answered(
             answer = reader.answer(question.text, hits)
         except LLMFailed:
             answer = Answer(question.text, "", (), (), reader.identity)
-        said = replace(answer, text=MARK.sub("", answer.text))
+        said = replace(answer, text=answer.plain)
         attempt = Attempt(question.text, hits, said, data.answers[question.id])
         scores = {name: one.verify(attempt).score for name, one in verifiers.items()}
         right = question.right & set(found[:PASSAGES])

@@ -20,5 +20,5 @@ class ExactMatch:
         missing = unanswered(attempt)
         if missing or attempt.answer is None:
             return missing or Ruling(None)
-        said = squad(attempt.answer.text)
+        said = squad(attempt.answer.plain)
         return cited(ruled(float(any(squad(gold) == said for gold in attempt.expected)), 1, "exact match"), attempt)

@@ -30,9 +30,9 @@ class Rouge:
         missing = unanswered(attempt)
         if missing or attempt.answer is None:
             return missing or Ruling(None)
-        if max(len(every(text)) for text in (attempt.answer.text, *attempt.expected)) > LONGEST:
+        if max(len(every(text)) for text in (attempt.answer.plain, *attempt.expected)) > LONGEST:
             return abstained(f"an answer is longer than {LONGEST} words")
-        return cited(ruled(self.score(attempt.answer.text, attempt.expected), self.threshold, self.metric), attempt)
+        return cited(ruled(self.score(attempt.answer.plain, attempt.expected), self.threshold, self.metric), attempt)
 
     def score(self, said: str, expected: tuple[str, ...]) -> float:
         golds = [gold for gold in expected if gold.strip()]

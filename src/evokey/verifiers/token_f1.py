@@ -23,7 +23,7 @@ class TokenF1:
         missing = unanswered(attempt)
         if missing or attempt.answer is None:
             return missing or Ruling(None)
-        best = max(f1(attempt.answer.text, gold) for gold in attempt.expected)
+        best = max(f1(attempt.answer.plain, gold) for gold in attempt.expected)
         return cited(ruled(best, self.threshold, "token F1"), attempt)
 
 
