@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from evokey import memory as memory_
-from evokey.bench.lab import HYBRID
 from evokey.types import Document
 
-ENCODERS = ("bm25", "wordllama", HYBRID)
-LESSONS, ROUNDS, BATCH = 2_000, 3, 5_000
+ENCODERS = ("bm25", "wordllama")
+LESSONS, ROUNDS, BATCH = 1_000, 3, 5_000
 WORDS = [
     f"{a}{b}{c}" for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u", "ai") for c in ("lon", "rik", "sum", "tev")
 ]
@@ -55,7 +54,7 @@ def measured(sizes: Sequence[int], encoders: Sequence[str] = ENCODERS, count: in
 def one(encoder: str, size: int, taught: Sequence[tuple[str, str]]) -> dict[str, Any]:
     with (
         tempfile.TemporaryDirectory() as folder,
-        memory_.open(Path(folder) / "kb", encoder=None if encoder == HYBRID else encoder) as memory,
+        memory_.open(Path(folder) / "kb", encoder=encoder) as memory,
     ):
         corpus = documents(size)
         began = time.perf_counter()
