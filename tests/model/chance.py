@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from evokey.evolution.evidence import Taught
+from evokey.evolution.focus import OPEN, RIDGES, STRENGTHS, WARY
 from evokey.evolution.guarded import Guarded
 from evokey.evolution.policy import Proposal
 from evokey.fusion import Fusion
@@ -22,6 +23,11 @@ SPREADS = (0.0, 0.5, 1.0)
 STEPS = (0.0, 0.25, 1.0, 8.0)
 UNITS = (0.0, 0.5, 2.0)
 HANDICAPS = (None, 0.4, 0.2, 0.0)
+LENSED = {
+    "dense": [(ridge, gate) for ridge in RIDGES for gate in (OPEN, WARY)],
+    "sparse": [(strength, OPEN) for strength in STRENGTHS],
+}
+PLACES = (None, 0.5, 1.0, 1.0)
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -33,10 +39,22 @@ class Chance(Guarded):
         weights = dict(zip(fusion.names, fusion.untaught, strict=True))
         if len(retrievers) == 2:
             weights = {retrievers[0].name: first, retrievers[1].name: 1 - first}
-        choice = {
-            one.name: Choice(lot.choice(SPREADS), lot.choice(STEPS), lot.choice(UNITS), lot.choice(HANDICAPS))
-            for one in retrievers
-        }
+        choice = {one.name: _turned(one, _still(lot), lot) for one in retrievers}
         # The guarded policy fills in the rest, from one lesson alone: that is quick.
         proposal = super().propose(retrievers, fusion, lessons.only(lessons.queries[:1]), *rest)
         return replace(proposal, choice=choice, weights=weights, changes=True)
+
+
+def _still(lot: random.Random) -> Choice:
+    return Choice(lot.choice(SPREADS), lot.choice(STEPS), lot.choice(UNITS), lot.choice(HANDICAPS))
+
+
+def _turned(retriever: Retriever, choice: Choice, lot: random.Random) -> Choice:
+    """Through a lens, two times of three; anchors are all documents up to one of those that are here."""
+    lens, place = lot.choice(LENSED[retriever.kind]), lot.choice(PLACES)
+    if lot.random() < 1 / 3:
+        return choice
+    rows = retriever.store.rows
+    living = sorted(set(rows.documents.tolist()) - rows.dead)
+    anchored = living[int(place * (len(living) - 1))] if living and place is not None else 0
+    return replace(choice, lens=lens[0], gate=lens[1], anchored=anchored)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from statistics import median
 from typing import Any, Protocol
 
+import lenses
 import numpy as np
 
 from evokey.encoders.bm25 import BM25
@@ -64,9 +65,24 @@ class Epoch:
 @dataclass(frozen=True)
 class Question:
     score: Callable[[Any], float]
-    """q·row"""
+    """q·row, through the lens if there is one."""
+    said: Callable[[Any], float]
+    """The same as the question was said."""
     self_similarity: float = 1.0
     trust: float = 1.0
+    turned: float = 0.0
+    """How far."""
+    because: lenses.Because = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class View:
+    """What explain says."""
+
+    before: float
+    after: float
+    turned: float
+    because: lenses.Because
 
 
 class Retriever(Protocol):
@@ -79,7 +95,9 @@ class Retriever(Protocol):
 
     def words(self, text: str) -> Iterable[str]: ...
 
-    def question(self, text: str, learned: Mapping[str, int]) -> Question: ...
+    def question(self, text: str, learned: Mapping[str, int], lens: Any = None) -> Question: ...
+
+    def lens(self, grades: Grades, choice: Choice, anchors: Iterable[str]) -> lenses.Lens | None: ...
 
     def norm(self, base: Any, step: float, moved: Sequence[tuple[float, Any]]) -> float: ...
 
@@ -104,19 +122,44 @@ class Sparse:
     def norm(self, base: Any, step: float, moved: Sequence[tuple[float, Any]]) -> float:
         return 1.0
 
-    def question(self, text: str, learned: Mapping[str, int]) -> Question:
+    def question(self, text: str, learned: Mapping[str, int], lens: lenses.Sparse | None = None) -> Question:
         asked = _bag(text)
         idf = {word: self._idf(self._frequency[word] or learned.get(word, 0)) for word in sorted(asked)}
-        weights = {word: asked[word] * idf[word] for word in idf}
+        weights: lenses.Words = {word: asked[word] * idf[word] for word in idf}
+        through = lens.turned(weights) if lens else None
 
         def score(row: Counter[str]) -> float:
-            pivot = K1 * (1 - B + B * row.total() / max(self._average, 1e-9))
-            return sum((weights[word] * (row[word] / (row[word] + pivot)) for word in weights if row[word]), 0.0)
+            return sum((weights[word] * self._held(row, word) for word in weights if row[word]), 0.0)
 
         unheard = math.log(1 + (len(self.rows) + 0.5) / 0.5)
         mass = sum(asked[word] * (idf[word] or unheard) for word in idf)
         known = sum(weights.values()) / mass if mass else 0.0
-        return Question(score, score(asked), trust=min(1.0, max(0.0, (known - 0.25) / 0.5)))
+        plain = Question(score, score, score(asked), trust=min(1.0, max(0.0, (known - 0.25) / 0.5)))
+        if lens is None or through is None:
+            return plain
+        far = 1 - sum(weights.values()) / sum(through.values())
+
+        def turned(row: Counter[str]) -> float:
+            return sum((through[word] * self._held(row, word) for word in sorted(through)), 0.0)
+
+        return replace(plain, score=turned, turned=far, because=lens.because(weights))
+
+    def lens(self, grades: Grades, choice: Choice, anchors: Iterable[str]) -> lenses.Sparse | None:
+        ways = {}
+        for query in lenses.sampled(list(grades), lenses.LEARNED):
+            spoken: dict[str, float] = {}
+            for id, grade in grades[query].items():
+                for word in self.rows[id]:
+                    weight = grade * self._held(self.rows[id], word) * self._idf(self._frequency[word])
+                    spoken[word] = spoken.get(word, 0.0) + weight
+            ways[query] = frozenset(_bag(query)), spoken
+        assert choice.lens is not None
+        return lenses.Sparse.made(ways, choice.lens)
+
+    def _held(self, row: Counter[str], word: str) -> float:
+        """How much of a word a row holds."""
+        pivot = K1 * (1 - B + B * row.total() / max(self._average, 1e-9))
+        return row[word] / (row[word] + pivot)
 
     def _idf(self, frequency: int) -> float:
         return math.log(1 + (len(self.rows) - frequency + 0.5) / (frequency + 0.5)) if frequency else 0.0
@@ -135,9 +178,24 @@ class Dense:
     def words(self, text: str) -> Iterable[str]:
         return ()
 
-    def question(self, text: str, learned: Mapping[str, int]) -> Question:
+    def question(self, text: str, learned: Mapping[str, int], lens: lenses.Dense | None = None) -> Question:
         asked = _vector(text)
-        return Question(lambda row: float(np.vecdot(row, asked)))
+        said: Callable[[Any], float] = lambda row: float(np.vecdot(row, asked))  # noqa: E731
+        through = lens.turned(asked.astype(np.float64)) if lens else None
+        if lens is None or through is None:
+            return Question(said, said)
+        because = lens.because(asked.astype(np.float64))
+        far = 1 - float(asked.astype(np.float64) @ through)
+        return Question(lambda row: float(row.astype(np.float64) @ through), said, turned=far, because=because)
+
+    def lens(self, grades: Grades, choice: Choice, anchors: Iterable[str]) -> lenses.Dense | None:
+        ways = {}
+        for query in lenses.sampled(list(grades), lenses.LEARNED):
+            total = np.sum([grade * self.rows[id].astype(np.float64) for id, grade in grades[query].items()], axis=0)
+            ways[query] = _vector(query).astype(np.float64), total / np.linalg.norm(total)
+        held = [self.rows[id].astype(np.float64) for id in anchors if id in self.rows]
+        assert choice.lens is not None
+        return lenses.Dense.made(ways, held, choice.lens, choice.gate)
 
     def norm(self, base: Vectors, step: float, moved: Sequence[tuple[float, Vectors]]) -> float:
         pull = np.sum([weight * row.astype(np.float64) for weight, row in moved], axis=0)
@@ -151,9 +209,17 @@ class Learned:
     """What one choice makes of the lessons, for one retriever."""
 
     def __init__(
-        self, retriever: Retriever, grades: Grades, units: Mapping[str, Sequence[str]], choice: Choice
+        self,
+        retriever: Retriever,
+        grades: Grades,
+        units: Mapping[str, Sequence[str]],
+        choice: Choice,
+        anchors: Iterable[str],
     ) -> None:
         self._retriever, self._choice = retriever, choice
+        here = {q: {id: g for id, g in right.items() if id in retriever.rows} for q, right in grades.items()}
+        here = {query: right for query, right in here.items() if right}
+        self.lens = None if choice.lens is None else retriever.lens(here, choice, anchors)
         self.evidence: dict[str, dict[str, float]] = {}
         """ω: document → taught text → weight. A text without weight is no recall row either."""
         taught: dict[str, set[str]] = {}
@@ -180,7 +246,7 @@ class Learned:
         best = self._moved(id, base, question) if self._choice.step else base
         if self._choice.handicap is None:
             return best
-        nearest = max(question.score(self._retriever.row(text)) for text in self.evidence[id])
+        nearest = max(question.said(self._retriever.row(text)) for text in self.evidence[id])
         return max(best, nearest - self._choice.handicap * question.self_similarity)
 
     def _moved(self, id: str, base: float, question: Question) -> float:
@@ -196,6 +262,9 @@ class Oracle:
         self.encoders = tuple(encoders)
         self.documents: dict[str, Document] = {}
         """In the order in which their contents came."""
+        self.numbers: dict[str, int] = {}
+        """Contents are numbered as they come; those of the documents that are here."""
+        self._newest = 0
         self.lessons: list[Lesson] = []
         self.epochs: list[Epoch] = [Epoch()]
         self.asked = 0
@@ -214,14 +283,16 @@ class Oracle:
         self._worked_out.clear()
         for document in {one.id: one for one in documents}.values():
             old = self.documents.get(document.id)
-            if old is not None and content(old) != content(document):
-                del self.documents[document.id]
+            if old is None or content(old) != content(document):
+                self.documents.pop(document.id, None)
+                self._newest += 1
+                self.numbers[document.id] = self._newest
             self.documents[document.id] = document
 
     def delete(self, ids: Iterable[str]) -> None:
         self._worked_out.clear()
         for id in set(ids):
-            del self.documents[id]
+            del self.documents[id], self.numbers[id]
 
     # ---- lessons
 
@@ -298,7 +369,7 @@ class Oracle:
         rankings, trusts = [], []
         for name in self.encoders:
             retriever, learned = self._retriever(name), self._learned(name, state)
-            question = retriever.question(query, {} if learned is None else learned.words)
+            question = self._question(name, query, state)
             scores = {
                 id: question.score(retriever.rows[id]) if learned is None else learned.score(id, question)
                 for id in self.documents
@@ -314,6 +385,26 @@ class Oracle:
             for id, score in _stretched(ranking):
                 fused[id] = fused.get(id, 0.0) + weights[name] * max(trust, LEAST_TRUST) * score
         return self._ordered({id: score for id, score in fused.items() if score > 0})
+
+    def view(self, name: str, query: str, id: str) -> View | None:
+        """What one retriever makes of a document now; None if it has no key."""
+        retriever, learned = self._retriever(name), self._learned(name, self.epochs[-1])
+        if id not in retriever.rows:
+            return None
+        question = self._question(name, query, self.epochs[-1])
+        row = retriever.rows[id]
+        after = question.score(row) if learned is None else learned.score(id, question)
+        return View(question.said(row), after, question.turned, question.because)
+
+    def _question(self, name: str, query: str, epoch: Epoch) -> Question:
+        learned = self._learned(name, epoch)
+        if learned is None:
+            return self._retriever(name).question(query, {})
+        return self._retriever(name).question(query, learned.words, learned.lens)
+
+    def lensed(self, epoch: Epoch) -> bool:
+        """Whether questions pass a lens."""
+        return any(one is not None and one.lens for one in (self._learned(name, epoch) for name in self.encoders))
 
     def touched(self, epoch: Epoch) -> set[str]:
         """Documents whose keys an epoch may have changed."""
@@ -343,7 +434,8 @@ class Oracle:
         key = (name, choice, epoch.lessons_to)
         if key not in self._worked_out:
             grades, units = self.taught(epoch.lessons_to), self.units(epoch.lessons_to)
-            self._worked_out[key] = Learned(self._retriever(name), grades, units, choice)
+            anchors = [id for id, number in self.numbers.items() if number <= choice.anchored]
+            self._worked_out[key] = Learned(self._retriever(name), grades, units, choice, anchors)
         return self._worked_out[key]
 
 
