@@ -172,11 +172,11 @@ class Index:
             for one in self.retrievers:
                 self._index(one, live, added, removed, position.newest)
         sparse = [one for one in self.retrievers if one.kind == "sparse"]
-        weighed = any(self._policy.weighs or one.store.rows.several for one in sparse)
+        lensed = {name for one in self._composed.values() for name, overlay in one.of.items() if overlay.lens}
+        # Which chunk a text matches follows BM25's weights, and so do the words that a lens of words brings.
+        weighed = any(self._policy.weighs or one.store.rows.several or one.name in lensed for one in sparse)
         changed = bool(weighed and added) or self._documents.touch_lessons(self.position.newest, removed)
-        anchors = removed and any(one.lens for overlays in self._composed.values() for one in overlays.of.values())
-        # Which chunk a text matches follows BM25's weights; and documents that are gone hold no lens.
-        if changed or anchors or self._epochs.redacted != self._redacted:
+        if changed or self._epochs.redacted != self._redacted:
             self._composed = {}
         self.remember()
         self.position, self.live, self._redacted = position, live, self._epochs.redacted

@@ -12,6 +12,7 @@ from conftest import Opener, ranking
 
 from evokey import Document
 from evokey.errors import InvalidInput
+from evokey.evolution import focus
 from evokey.evolution.policy import Proposal
 from evokey.registry import COMPONENTS, Component
 from evokey.types import Choice
@@ -23,6 +24,23 @@ class Moved(chance.Chance):
     def propose(self, *lessons: Any) -> Proposal:
         proposal = super().propose(*lessons)
         return replace(proposal, choice={name: Choice(0.0, 1.0, 2.0, None) for name in proposal.choice})
+
+
+class Lensed(chance.Chance):
+    """Always learns a lens, and nothing beside it."""
+
+    def propose(self, *lessons: Any) -> Proposal:
+        proposal = super().propose(*lessons)
+        return replace(proposal, choice={name: Choice(lens=0.5, anchored=2) for name in proposal.choice})
+
+
+@pytest.fixture
+def lensed(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of that policy."""
+    monkeypatch.setattr(focus, "FEWEST", 2)
+    monkeypatch.setattr(chance, "Lensed", Lensed, raising=False)
+    monkeypatch.setitem(COMPONENTS["policy"], "lensed", Component("chance:Lensed"))
+    return "lensed"
 
 
 @pytest.fixture
@@ -109,3 +127,16 @@ def test_evolving_after_a_forget_says_there_is_nothing_new(opened: Opener) -> No
     memory.evolve()
     memory.forget(actor="ada")
     assert not memory.evolve().published
+
+
+def test_a_lens_of_words_follows_the_documents_that_are_there_now(opened: Opener, lensed: str) -> None:
+    """It brings the words of documents as they weigh, and that follows every document, spoken of or not."""
+    memory = opened(encoder="bm25", policy=lensed)
+    memory.add([Document("a", "apple river"), Document("b", "stone light")])
+    memory.feedback("zebra apple", ["a"])
+    memory.feedback("zebra stone", ["b"])
+    memory.evolve()
+    memory.search("apple")
+    memory.add([Document("c", "river winter music"), Document("d", "river")])
+    assert ranking(memory, "apple") == ranking(opened(), "apple")
+    assert [hit.id for hit in memory.search("apple")] == ["a", "d", "c"]

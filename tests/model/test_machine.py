@@ -167,7 +167,7 @@ class Machine(RuleBasedStateMachine):
     def begin(self, first: list[Document], schooled: bool, lot: int) -> None:
         EmbeddedStore.persist_at = (4, 1_000)[lot % 2]
         self.add(first)
-        if first and (schooled or (self.policy == "chance" and lot % 3)):  # by lot, that is quick
+        if first and (schooled or self.policy == "chance"):  # by lot, that is quick
             self.course(lot)
             self.evolve(dry_run=False)
 
@@ -213,6 +213,12 @@ class Machine(RuleBasedStateMachine):
         said = [saying.about(self.ids) for saying in several]
         for lesson, one in zip(self.writer.feedback_many(said), said, strict=True):
             self.taught(lesson, one)
+
+    @precondition(lambda self: self.oracle.documents and self.policy == "chance")
+    @rule(lot=nth)
+    def study(self, lot: int) -> None:
+        self.course(lot)
+        self.evolve(dry_run=False)
 
     @precondition(lambda self: self.oracle.documents)
     @rule(several=st.lists(sayings, min_size=1, max_size=3))
@@ -399,9 +405,11 @@ class Machine(RuleBasedStateMachine):
         assert [hit.document for hit in hits] == [self.oracle.documents[hit.id] for hit in hits]
 
     @precondition(lambda self: self.oracle.documents)
-    @rule(query=questions, at=nth)
-    def explain(self, query: str, at: int) -> None:
-        id = self.ids[at % len(self.ids)]
+    @rule(said=questions | nth, at=nth)
+    def explain(self, said: str | int, at: int) -> None:
+        """With any question, or one that was taught."""
+        id, taught = self.ids[at % len(self.ids)], sorted({lesson.query for lesson in self.oracle.lessons})
+        query = said if isinstance(said, str) else [*taught, "apple"][said % (len(taught) + 1)]
         views = self.reader.explain(id, query).views
         assert views == self.writer.explain(id, query).views
         for view in views:
