@@ -140,3 +140,25 @@ def test_a_lens_of_words_follows_the_documents_that_are_there_now(opened: Opener
     memory.add([Document("c", "river winter music"), Document("d", "river")])
     assert ranking(memory, "apple") == ranking(opened(), "apple")
     assert [hit.id for hit in memory.search("apple")] == ["a", "d", "c"]
+
+
+def test_no_lens_brings_documents_before_a_pinned_one(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor such as the pinned query did not find untaught."""
+    monkeypatch.setattr(focus, "STRENGTHS", (2.0,))
+    memory = opened(encoder="bm25", policy={"name": "guarded", "lens": "all"})
+    lessons = {}
+    for topic in "abcd":
+        asked, spoken = ([f"{way}{topic}{number}" for number in range(3)] for way in ("ask", "say"))
+        for number in range(10):
+            memory.add([Document(f"{topic}{number}", " ".join([*spoken, *["filler"] * 40]))])
+            lessons[f"{asked[number % 3]} {asked[(number + 1) % 3]} own{topic}{number}"] = f"{topic}{number}"
+        memory.add([Document(f"short {topic}", " ".join(6 * spoken))])
+    memory.add(
+        [Document("pinned", "pin aska0 other more words to make it long and of little weight"), Document("b", "pin")]
+    )
+    for query, id in lessons.items():
+        memory.feedback(query, [id])
+    assert memory.evolve(dry_run=True).choice["bm25"].lens
+    memory.pin("aska0 pin", ["pinned"])
+    assert memory.evolve().published
+    assert memory.search("aska0 pin")[0].id == "pinned"

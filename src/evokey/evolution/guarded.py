@@ -175,7 +175,7 @@ class Fit:
         self._beside = Trial(retriever, attribution, as_they_are(others, pools), pools, lenses)
         self._anchored = focus.anchored if focus else 0
         self._lenses = [turn for turn in lenses if self._kept(*self._turned(turn, [NOTHING])) >= 1 - UNSETTLED]
-        self.pinned = Trial(retriever, attribution, pins, pools, lenses)
+        self.pinned = Trial(retriever, attribution, pins, pools, lenses, deep=True)  # a promise is kept to the letter
         self.folds = [
             _held(retriever, attribution, lessons.only(inside), pools, focus.lenses(turns, index) if focus else {})
             for index, inside in enumerate(folds(lessons.queries))

@@ -1,4 +1,4 @@
-"""Some queries, asked of what others have taught: how well would each choice do? No search of the corpus.
+"""Some queries, asked of what others have taught: how well would each choice do? No search of the corpus, unless asked.
 
 A query's untaught top documents are known (its pool); only touched documents can change their score; and before the
 norm every score is linear in λ. So each choice is arithmetic on a small table. Documents that reach the top ten under
@@ -19,9 +19,10 @@ from evokey.evolution.attribution import Attribution, Moments
 from evokey.evolution.contest import Contest, Deal, Move, Own, Recall, Table
 from evokey.evolution.evidence import Taught
 from evokey.evolution.judge import DEPTH, Judge, ideal
+from evokey.evolution.pools import DEPTH as POOL
 from evokey.lens import Lens, Turn
-from evokey.overlay import Touched
-from evokey.retriever import Retriever
+from evokey.overlay import UNTAUGHT, Touched
+from evokey.retriever import Retriever, search
 from evokey.stores.embedded import Block
 from evokey.types import Choice, Ranking, Scores
 
@@ -72,9 +73,13 @@ class Trial:
         asked: Taught,
         pools: Mapping[str, Ranking],
         lenses: Mapping[Turn, Lens] | None = None,
+        *,
+        deep: bool = False,
     ) -> None:
+        """deep: what a lens brings from outside a query's pool is looked for, by a search of the corpus."""
         self._attribution, self._retriever, self._asked, self._pools = taught, retriever, asked, pools
         self._lenses: Mapping[Turn, Lens] = lenses or {}
+        self._deep = deep
         self._learned = self._attribution.learned()
         self._weights: dict[Way, sparse.csr_array] = {}
         self._moments: dict[Way, Moments | None] = {}
@@ -137,7 +142,7 @@ class Trial:
         return self._questions[query]
 
     def _pool(self, query: str, lens: Turn | None) -> Ranking:
-        """A query's pool as the lens would order it. What lies deeper than the pool is not looked for."""
+        """A query's pool as the lens would order it. Unless asked to go deep, what lies deeper is not looked for."""
         pool = self._pools[query]
         if lens is None or lens not in self._lenses or not len(pool):
             return pool
@@ -153,6 +158,8 @@ class Trial:
         turned = {turn: one for turn, one in turned.items() if one.asked is not None}
         if not turned:
             return {}
+        if self._deep:
+            return {turn: search(self._retriever, one, POOL, UNTAUGHT) for turn, one in turned.items()}
         store = self._retriever.store
         touched = Touched.of(pool.numbers, store.rows.sizes(pool.numbers))
         found = {}
