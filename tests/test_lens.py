@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,20 @@ def test_a_question_far_from_all_that_was_taught_passes_unchanged() -> None:
     assert turned.vector @ np.eye(8)[1] > near.vector @ np.eye(8)[1]
 
 
+def test_a_gate_is_open_for_what_was_taught_in_two_wordings_that_lie_in_one_place() -> None:
+    """Rounding has no say in it: a vector is never quite as near to itself as the next one is."""
+    chance = np.random.default_rng(0)
+    x = np.repeat(unit(chance.normal(size=(12, 64))), 2, axis=0)
+    everyone, none = np.arange(24), np.zeros((0, 64), np.float32)
+    ways = lens.Ways(x, np.roll(x, 2, axis=0), everyone % 3, everyone, none)
+    for turn in ((0.1, OPEN), (0.1, WARY)):
+        made: Any = ways.lenses([str(n) for n in range(24)], [turn])[turn]
+        wide = replace(made, closed=-2.0, open=-1.0)
+        for vector in x:
+            turned, open_wide = (one.turned(DenseQuestion(vector)).vector for one in (made, wide))
+            assert turned == pytest.approx(open_wide, abs=1e-4)
+
+
 def test_anchors_are_the_same_for_the_same_numbers() -> None:
     numbers = np.arange(5_000)
     assert (sampled(numbers, 100) == sampled(np.random.default_rng(1).permutation(numbers), 100)).all()
@@ -120,8 +135,6 @@ def _always(choice: Choice) -> Any:
     proposed = Guarded.propose
 
     def propose(self: Guarded, retrievers: Any, fusion: Any, lessons: Any, *rest: Any) -> Any:
-        from dataclasses import replace
-
         few = lessons.only(lessons.queries[:1])
         made = proposed(self, retrievers, fusion, few, *rest)
         weights = dict(zip(fusion.names, fusion.untaught, strict=True))

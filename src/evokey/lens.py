@@ -34,6 +34,8 @@ WIDTH = 0.25
 """τ of the kernel."""
 LIGHTLY, WARILY = 0.3, 1.0
 """What an anchor weighs beside a taught query: in a lens with an open gate, and in a wary one."""
+NARROWEST = 0.01
+"""A gate opens over at least so much of nearness: where most taught queries have a double, rounding would open it."""
 JITTER = 1e-6
 ADDED = 30
 """Words that a sparse lens adds to a question."""
@@ -55,7 +57,7 @@ class DenseLens:
 
     def turned(self, question: DenseQuestion) -> DenseQuestion:
         near = self.centres @ question.vector
-        gate = float(np.clip((near.max() - self.closed) / max(self.open - self.closed, 1e-6), 0, 1))
+        gate = float(np.clip((near.max() - self.closed) / (self.open - self.closed), 0, 1))
         if not gate:
             return question
         pull = np.exp((near - 1) / np.float32(WIDTH)) @ self.pulls
@@ -139,6 +141,7 @@ class Ways:
             left = square + (WARILY if shut else LIGHTLY) * held + strength * inner + JITTER * np.eye(len(kept))
             pulls = linalg.solve(left, change, assume_a="pos").astype(np.float32)
             closed, opened = (float(np.quantile(near, share)) for share in (shut, 2 * shut + 0.25))
+            closed = min(closed, opened - NARROWEST)
             found[strength, shut] = DenseLens(spoken, self._centres[kept], pulls, closed, opened)
         return found
 

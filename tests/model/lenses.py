@@ -20,7 +20,7 @@ other numbers than a large one; the machine sets evokey's to the same."""
 WIDTH, JITTER = 0.25, 1e-6
 HELD = {0.0: 0.3, 0.25: 1.0}
 """What an anchor weighs beside a taught query, by the gate."""
-NARROWEST = 0.02
+NARROWEST = 0.01
 """A gate opens over at least so much of nearness."""
 DOUBT = 2.0
 Vector = NDArray[np.float64]
@@ -63,12 +63,12 @@ class Dense:
         shut, opened = _quantile(near, gate), _quantile(near, 2 * gate + 0.25)
         pulls = np.linalg.solve(left, wanted)
         centres = dict(zip(names, spots, strict=True))
-        return cls(centres, dict(zip(names, pulls, strict=True)), shut, opened)
+        return cls(centres, dict(zip(names, pulls, strict=True)), min(shut, opened - NARROWEST), opened)
 
     def turned(self, asked: Vector) -> Vector | None:
         """None: the question passes unchanged."""
         nearest = max(self.because(asked).values())
-        gate = min(1.0, max(0.0, (nearest - self.shut) / max(self.open - self.shut, 1e-6)))
+        gate = min(1.0, max(0.0, (nearest - self.shut) / (self.open - self.shut)))
         if not gate:
             return None
         pull = sum(math.exp((float(asked @ self.centres[z]) - 1) / WIDTH) * self.pulls[z] for z in self.centres)
