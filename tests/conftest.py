@@ -6,15 +6,22 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import evokey
+from evokey import Choice
+from evokey.evolution import focus
+from evokey.evolution.guarded import Guarded
 
 DATA = Path(os.environ.get("EVOKEY_DATA") or Path(__file__).parents[2] / "shared" / "data")
 Opener = Callable[..., evokey.Memory]
+Always = Callable[[Choice], None]
+LENS = Choice(0.5, 1.0, 0.0, 0.2, lens=0.3, anchored=150)
+"""Moved keys, rows and a lens."""
 
 COMMANDS = {
     "git-revert": ("git revert", "Record new changes that reverse the effect of earlier ones."),
@@ -38,6 +45,26 @@ def opened(tmp_path: Path) -> Iterator[Opener]:
     """Opens memories under the test's own folder and closes them at its end."""
     with ExitStack() as stack:
         yield lambda name="kb", **settings: stack.enter_context(evokey.open(tmp_path / name, **settings))
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> Always:
+    """Makes the guarded policy choose this, for every retriever: it rarely takes a lens in a small world."""
+    propose = Guarded.propose
+
+    def proposed(self: Guarded, retrievers: Any, fusion: Any, lessons: Any, *rest: Any) -> Any:
+        made = propose(self, retrievers, fusion, lessons.only(lessons.queries[:1]), *rest)  # one lesson alone: quick
+        weights = dict(zip(fusion.names, fusion.untaught, strict=True))
+        return replace(made, choice={one.name: choice for one in retrievers}, weights=weights, changes=True)
+
+    def choose(one: Choice) -> None:
+        nonlocal choice
+        choice = one
+        monkeypatch.setattr(focus, "FEWEST", 2)
+        monkeypatch.setattr(Guarded, "propose", proposed)
+
+    choice = Choice()
+    return choose
 
 
 @pytest.fixture(scope="session")

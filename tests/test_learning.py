@@ -6,12 +6,14 @@ import random
 from pathlib import Path
 
 import pytest
-from conftest import Dataset, Opener, ranking
+from conftest import LENS, Always, Dataset, Opener, ranking
 
 import evokey
+from evokey import Choice
 from evokey.errors import InvalidInput, UnknownDocument
 
 ENCODERS = pytest.mark.parametrize("encoder", ["bm25", "wordllama", ["bm25", "wordllama"]], ids=str)
+LENSED = pytest.mark.parametrize("choice", [None, LENS], ids=["as chosen", "through a lens"])
 
 
 @ENCODERS
@@ -176,12 +178,15 @@ def taught_on(memory: evokey.Memory, data: Dataset, *, actors: list[str], wrong_
         memory.feedback(query, relevant=relevant, actor=actor)
 
 
+@LENSED
 @ENCODERS
 def test_forgetting_an_actor_leaves_rankings_and_scores_bit_equal_to_never_having_heard_them(
-    opened: Opener, dataset: object, encoder: str | list[str]
+    opened: Opener, dataset: object, encoder: str | list[str], always: Always, choice: Choice | None
 ) -> None:
     data: Dataset = dataset("cranfield")  # type: ignore[operator]
-    heard, never = opened("heard", encoder=encoder), opened("never", encoder=encoder)
+    heard, never = (opened(name, encoder=encoder) for name in ("heard", "never"))
+    if choice:
+        always(choice)
     for memory in (heard, never):
         memory.add(data.documents)
     taught_on(heard, data, actors=["ada", "bob"])
@@ -195,9 +200,14 @@ def test_forgetting_an_actor_leaves_rankings_and_scores_bit_equal_to_never_havin
     assert [ranking(heard, query, k=50) for query in asked] == [ranking(never, query, k=50) for query in asked]
 
 
-def test_forgetting_everything_leaves_the_untaught_index(opened: Opener, dataset: object) -> None:
+@LENSED
+def test_forgetting_everything_leaves_the_untaught_index(
+    opened: Opener, dataset: object, always: Always, choice: Choice | None
+) -> None:
     data: Dataset = dataset("cranfield")  # type: ignore[operator]
     memory = opened()
+    if choice:
+        always(choice)
     memory.add(data.documents)
     asked = sorted(data.judged)[:40]
     untaught = [ranking(memory, query) for query in asked]
@@ -221,10 +231,15 @@ def test_what_was_forgotten_is_not_left_in_the_files(tmp_path: Path, commands: l
     assert left == []
 
 
-def test_the_order_of_the_lessons_does_not_matter(opened: Opener, dataset: object) -> None:
+@LENSED
+def test_the_order_of_the_lessons_does_not_matter(
+    opened: Opener, dataset: object, always: Always, choice: Choice | None
+) -> None:
     data: Dataset = dataset("cranfield")  # type: ignore[operator]
     lessons = [(query, data.judged[query]) for query in sorted(data.judged)[::2]]
     one, other = opened("one"), opened("other")
+    if choice:
+        always(choice)
     for memory, order in ((one, lessons), (other, lessons[::-1])):
         memory.add(data.documents)
         for query, relevant in order:

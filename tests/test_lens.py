@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Dataset, Opener
+from conftest import Always, Dataset, Opener
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +18,6 @@ from evokey.evolution import guarded
 from evokey.evolution.attribution import attribute
 from evokey.evolution.bystanders import as_they_are, beside
 from evokey.evolution.focus import OPEN, WARY, Focus, sampled
-from evokey.evolution.guarded import Guarded
 from evokey.evolution.pools import take
 from evokey.evolution.trial import Trial
 from evokey.stores.flat import DenseQuestion
@@ -99,11 +98,11 @@ def found(memory: evokey.Memory, queries: list[str], **options: Any) -> list[Any
 
 @pytest.mark.parametrize(("encoder", "strength"), [("wordllama", 0.3), ("bm25", 1.0)])
 def test_a_lens_travels_through_time_is_explained_and_forgotten(
-    opened: Opener, dataset: Any, encoder: str, strength: float, monkeypatch: pytest.MonkeyPatch
+    opened: Opener, dataset: Any, encoder: str, strength: float, always: Always
 ) -> None:
     data: Dataset = dataset("cranfield")
     asked = sorted(data.judged)[100:130]
-    monkeypatch.setattr(Guarded, "propose", _always(Choice(0.0, 1.0, 0.0, 0.2, strength, 0.0, 700)))
+    always(Choice(0.0, 1.0, 0.0, 0.2, strength, 0.0, 700))
     memory, twin = opened("a", encoder=encoder, now=lambda: 0.0), opened("b", encoder=encoder, now=lambda: 0.0)
     taught(memory, data, 40)
     plain = found(memory, asked)
@@ -131,24 +130,12 @@ def test_a_lens_travels_through_time_is_explained_and_forgotten(
     assert found(opened("a"), asked) == through
 
 
-def _always(choice: Choice) -> Any:
-    proposed = Guarded.propose
-
-    def propose(self: Guarded, retrievers: Any, fusion: Any, lessons: Any, *rest: Any) -> Any:
-        few = lessons.only(lessons.queries[:1])
-        made = proposed(self, retrievers, fusion, few, *rest)
-        weights = dict(zip(fusion.names, fusion.untaught, strict=True))
-        return replace(made, choice={one.name: choice for one in retrievers}, weights=weights, changes=True)
-
-    return propose
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_happened_a_reader_a_reopened_and_a_forgetful_memory_see_the_same_lens(
-    opened: Opener, dataset: Any, seed: int, monkeypatch: pytest.MonkeyPatch
+    opened: Opener, dataset: Any, seed: int, always: Always
 ) -> None:
     data: Dataset = dataset("cranfield")
-    monkeypatch.setattr(Guarded, "propose", _always(Choice(0.0, 0.5, 0.0, 0.2, 0.3, 0.0, 150)))
+    always(Choice(0.0, 0.5, 0.0, 0.2, 0.3, 0.0, 150))
     chance, asked = random.Random(seed), sorted(data.judged)[150:160]
     documents = data.documents[:200]
     lessons = [

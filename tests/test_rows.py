@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from conftest import Dataset, Opener
+from conftest import LENS, Always, Dataset, Opener
 
 import evokey
 from evokey.evolution import pools
@@ -82,16 +80,19 @@ def test_a_trial_finds_what_searches_find_among_chunks(opened: Opener, dataset: 
     assert len({round(float(outcomes[choice].mean()), 6) for choice in CHOICES}) >= len(CHOICES) - 1
 
 
-@pytest.mark.parametrize("policy", ["guarded", "paper"])
+@pytest.mark.parametrize("policy", ["guarded", "lensed", "paper"])
 @pytest.mark.parametrize("encoder", [["bm25"], ["wordllama"], ["bm25", "wordllama"]])
 def test_chunked_memories_forget_exactly_and_open_as_they_were(
-    opened: Opener, dataset: object, encoder: list[str], policy: str, tmp_path: Path
+    opened: Opener, dataset: object, encoder: list[str], policy: str, always: Always
 ) -> None:
     data: Dataset = dataset("cranfield")  # type: ignore[operator]
     documents, queries = data.documents[:300], sorted(data.judged)[:40]
     known = {document.id for document in documents}
     lessons = [(q, {i: g for i, g in data.judged[q].items() if i in known}) for q in queries]
     lessons = [(query, relevant) for query, relevant in lessons if relevant]
+    if policy == "lensed":
+        always(LENS)
+        policy = "guarded"
     taught, twin = (opened(name, encoder=encoder, keys=CHUNKS, policy=policy, now=lambda: 0.0) for name in "ab")
     for memory in (taught, twin):
         memory.add(documents[:150])

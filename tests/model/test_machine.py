@@ -333,7 +333,7 @@ class Machine(RuleBasedStateMachine):
                 assert plain(self.writer.search(query)) == plain(twin.search(query))
 
     def twin(self) -> evokey.Memory:
-        """A new memory with the same documents, pins and lessons, as far as evolve was asked to learn."""
+        """A new memory with the same documents, pins, traffic and lessons, as far as evolve was asked to learn."""
         shutil.rmtree(self.home / "twin", ignore_errors=True)
         twin = self.open("twin")
         here: dict[str, Document] = {}
@@ -350,6 +350,8 @@ class Machine(RuleBasedStateMachine):
         twin.add(self.oracle.documents.values())
         for query, right in self.pinned.items():
             twin.pin(query, right)
+        for query in self.writer.traffic():
+            twin.search(query)
         return twin
 
     # ---- time travel
