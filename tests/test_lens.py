@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -82,6 +84,24 @@ def test_anchors_are_the_same_for_the_same_numbers() -> None:
     assert (sampled(numbers, 100) == sampled(np.random.default_rng(1).permutation(numbers), 100)).all()
     assert len(set(sampled(numbers, 100).tolist())) == 100
     assert abs(sampled(numbers, 500).mean() - 2_500) < 300
+
+
+def test_the_newest_anchor_does_not_depend_on_what_was_deleted_when(
+    opened: Opener, commands: list[evokey.Document], tmp_path: Path
+) -> None:
+    memory = opened(encoder="wordllama")
+    memory.add(commands)
+    memory.feedback("which commit broke it", relevant=["git-bisect"])
+    memory.delete([commands[-1].id])
+    found = [_focus(memory).anchored]
+    memory.close()
+    shutil.rmtree(tmp_path / "kb" / "keys")
+    assert [*found, _focus(opened()).anchored] == [len(commands) - 1] * 2
+
+
+def _focus(memory: evokey.Memory) -> Focus:
+    retriever = memory._index.retrievers[0]
+    return Focus(retriever, attribute(retriever, memory._index.log(memory._lessons.last).taught))
 
 
 def taught(memory: evokey.Memory, data: Dataset, count: int, actor: str = "a") -> list[str]:

@@ -39,9 +39,7 @@ class Focus:
         names = sorted(sample([taught.texts[column] for column in credited], LEARNED))
         place = {taught.texts[column]: column for column in credited}
         self._right = {name: credited[place[name]] for name in names}
-        documents = retriever.store.rows.documents
-        newest = int(documents.max()) if len(documents) else 0
-        self.anchored = newest if anchored is None else anchored
+        self.anchored = int(self._living.max(initial=0)) if anchored is None else anchored
 
     def turns(self, *, at_home: bool) -> tuple[Turn, ...]:
         """How a lens may be: wary, unless the traffic is heard to ask about what was taught."""
@@ -87,11 +85,16 @@ class Focus:
     @property
     def _anchors(self) -> Vectors:
         """Base keys of some documents, chosen by their numbers alone."""
-        rows = self._retriever.store.rows
-        living = np.setdiff1d(rows.documents, np.fromiter(rows.dead, np.int64, len(rows.dead)))
+        living = self._living
         block = self._retriever.store.take(sampled(living[living <= self.anchored], ANCHORS))
         assert isinstance(block, DenseBlock)
         return block.vectors.reshape(-1, self._asked.shape[1])
+
+    @property
+    def _living(self) -> Numbers:
+        """Not those that are gone while their rows still lie there: nobody can tell for how long."""
+        rows = self._retriever.store.rows
+        return np.setdiff1d(rows.documents, np.fromiter(rows.dead, np.int64, len(rows.dead)))
 
 
 def sampled(numbers: Numbers, size: int) -> Numbers:
