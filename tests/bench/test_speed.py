@@ -46,6 +46,16 @@ def test_a_part_is_measured_with_the_machine_described(tmp_path: Path) -> None:
     assert "hybrid  add_per_second" in "\n".join(speed.told(found))
 
 
+def test_parts_that_were_measured_before_on_this_machine_stay(tmp_path: Path) -> None:
+    path, told = tmp_path / "speed.json", {"machine": {"cores": 2, "load": 0.5}, "documents": 30, "k": 10}
+    assert speed.known(path, told) == told
+    path.write_text(json.dumps({**told, "machine": {"cores": 2, "load": 0.1}, "dense": {"ratio": 1.0}}), "utf-8")
+    assert speed.known(path, told) == {**told, "dense": {"ratio": 1.0}}
+    assert speed.known(path, {**told, "documents": 60}) == {**told, "documents": 60}
+    path.write_text("half a file", "utf-8")
+    assert speed.known(path, told) == told
+
+
 @pytest.mark.parametrize("part", ["dense", "bm25"])
 def test_searches_are_timed_beside_bare_indexes(part: str, tmp_path: Path) -> None:
     for package in ("faiss", "bm25s", "numba", "tantivy"):

@@ -125,7 +125,9 @@ def speed(
         Path | None, typer.Option(help="A folder of sets in BEIR layout, whose texts are taken; else made-up ones.")
     ] = None,
     llm: Annotated[str | None, typer.Option(help="The model for query-time expansion; else llamacpp.")] = None,
-    out: Annotated[Path | None, typer.Option(help="A file for what was measured, written part by part.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A file for what was measured; parts that it has from this machine stay.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure speed and cost as ratios in one run, on one thread: search beside faiss, bm25s and tantivy, rates and
@@ -136,6 +138,7 @@ def speed(
 
         chosen = _listed(parts) or [part for part in speed_.PARTS if part != "rivals" or data is not None]
         found: dict[str, Any] = {"machine": described(), "documents": documents, "k": speed_.K}
+        found = speed_.known(out, found)
         for part, told in screen.tracked(
             speed_.measured(chosen, documents, data, llm), "measuring", as_json, len(chosen)
         ):

@@ -49,6 +49,21 @@ def measured(
         yield part, json.loads(done.stdout)
 
 
+def known(path: Path | None, told: Mapping[str, Any]) -> dict[str, Any]:
+    """What is told, and the parts that a file has that was told the same: of this machine, with as many documents."""
+    try:
+        before = json.loads(path.read_text("utf-8")) if path is not None else {}
+    except (FileNotFoundError, ValueError):
+        before = {}
+    same = isinstance(before, dict) and _setting(before) == _setting(told)
+    return {**(before if same else {}), **told}
+
+
+def _setting(found: Mapping[str, Any]) -> list[Any]:
+    """The machine, however busy, and the size of the task."""
+    return [{**found.get("machine", {}), "load": None}, found.get("documents"), found.get("k")]
+
+
 def told(found: Mapping[str, Any]) -> list[str]:
     """What was measured, a line for each figure."""
     return [f"{name:60} {shown}" for name, shown in _leaves("", found)]
