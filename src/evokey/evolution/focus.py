@@ -19,7 +19,7 @@ from evokey.stores.sparse import SparseBlock, SparseStore
 from evokey.types import Numbers, Vectors
 
 RIDGES = (0.1, 0.5, 2.0, 10.0)
-STRENGTHS = (0.25, 0.5, 1.0, 2.0)
+STRENGTHS = (0.25, 0.5, 1.0)
 OPEN, WARY = 0.0, 0.25
 """Where a gate is shut: for questions that are farther from all that was taught than every taught query is from the
 nearest other, or farther than a quarter of them."""
