@@ -16,7 +16,7 @@ def found() -> dict:
 
 def cost() -> str:
     rows = [
-        [one["encoder"], f"{one['documents']:,}", f"{one['evolve_seconds']:.2f} s", f"{one['ratio']:.2f}",
+        [one["encoder"], f"{one['documents']:,}", f"{one['evolve_cpu_seconds']:.2f} s", f"{one['ratio']:.2f}",
          f"{one['add_per_second']:,.0f}", f"{one['feedback_per_second']:,.0f}"]
         for one in found()["growth"]
     ]  # fmt: skip

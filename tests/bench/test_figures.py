@@ -105,7 +105,7 @@ def test_the_charts_show_every_result() -> None:
     drawn = charts.bubbles(found["asked"], found["taught"])
     both = [one for one in found["taught"] if one["lessons"] == "both"]
     assert sum(len(axis.collections) for axis in drawn.axes) == len(found["asked"]) + len(both)
-    growth = [{"encoder": "bm25", "documents": size, "evolve_seconds": 1.0, "lessons": 9} for size in (10, 100)]
+    growth = [{"encoder": "bm25", "documents": size, "evolve_cpu_seconds": 1.0, "lessons": 9} for size in (10, 100)]
     (axis,) = charts.corpus_cost(growth).axes
     assert [list(line.get_xdata()) for line in axis.lines] == [[10, 100]]
 

@@ -95,7 +95,7 @@ def test_growth_tells_each_size_against_the_smallest() -> None:
     assert [(row["documents"], row["lessons"]) for row in rows] == [(40, 100), (80, 100)]
     assert all(row["published"] for row in rows)
     assert rows[0]["ratio"] == 1
-    assert rows[1]["ratio"] == pytest.approx(rows[1]["evolve_seconds"] / rows[0]["evolve_seconds"])
+    assert rows[1]["ratio"] == pytest.approx(rows[1]["evolve_cpu_seconds"] / rows[0]["evolve_cpu_seconds"])
 
 
 def vectored(folder: Path) -> Path:

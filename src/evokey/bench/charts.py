@@ -102,7 +102,7 @@ def corpus_cost(rows: Sequence[Row]) -> Figure:
     """Seconds of one evolve over the same lessons, as the corpus grows."""
     panels: dict[str, dict[float, float]] = defaultdict(dict)
     for row in rows:
-        panels[row["encoder"]][row["documents"]] = row["evolve_seconds"]
+        panels[row["encoder"]][row["documents"]] = row["evolve_cpu_seconds"]
     figure, (axis,) = style.row(1)
     for encoder, points in panels.items():
         axis.plot(list(points), list(points.values()), marker="o", markersize=4, linewidth=1.4,
