@@ -255,7 +255,8 @@ def forget(
         if as_json:
             screen.emit({"lessons": count, "epoch": current})
             return
-        screen.say(f"forgot {screen.several(count, 'lesson')}; searches now read epoch {current}")
+        also = " and the sample of the traffic" if traffic else ""
+        screen.say(f"forgot {screen.several(count, 'lesson')}{also}; searches now read epoch {current}")
 
 
 @app.command()
