@@ -290,3 +290,19 @@ def test_a_memory_of_a_newer_format_is_refused_and_left_untouched(tmp_path: Path
     with pytest.raises(NewerFormat, match="has format 99, this evokey reads up to 1; upgrade with: pip install -U"):
         evokey.open(tmp_path / "kb")
     assert everything(tmp_path) == before
+
+
+def test_a_policy_is_written_with_its_options_and_read_as_before(tmp_path: Path, opened: Opener) -> None:
+    opened("a", policy={"name": "guarded", "lens": "dense"}).close()
+    path = tmp_path / "a" / "evokey.toml"
+    text = path.read_text("utf-8")
+    assert 'policy = {name = "guarded", lens = "dense"}' in text
+    for spelled in (
+        text,
+        text.replace('{name = "guarded", lens = "dense"}', '"guarded"') + '[policy_options]\nlens = "dense"\n',
+    ):
+        path.write_text(spelled, "utf-8")
+        assert settings.read(path).policy_options == {"lens": "dense"}
+    path.write_text(text.replace('"dense"', '"dens"'), "utf-8")
+    with pytest.raises(InvalidSettings, match="none, dense, all"):
+        opened("a")

@@ -308,11 +308,12 @@ def read(path: Path) -> Settings:
     default, tables = Settings(), found.get("retriever", [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InvalidSettings(f"{path}: a retriever is written as [[retriever]], with double brackets")
+    policy, options = named(_component(path, "policy", found.get("policy", default.policy)))
     return checked(
         Settings(
             tuple(_table(path, table) for table in tables) or default.retrievers,
-            _text(path, "policy", found.get("policy", default.policy)),
-            policy_options=found.get("policy_options", {}),
+            policy,
+            policy_options={**found.get("policy_options", {}), **options},  # once they stood apart
             traffic=found.get("traffic", default.traffic),
             **{part: _component(path, part, found[part]) for part in PARTS if part in found},
         )
@@ -355,7 +356,10 @@ def _table(path: Path, table: Mapping[str, Any]) -> RetrieverSettings:
 
 def written(settings: Settings) -> str:
     default = Settings()
-    top: dict[str, Any] = {"format": FORMAT, "policy": settings.policy}
+    options = settings.policy_options
+    top: dict[str, Any] = {
+        "format": FORMAT, "policy": {"name": settings.policy, **options} if options else settings.policy
+    }  # fmt: skip
     for part in PARTS:
         said = getattr(settings, part)
         if said != getattr(default, part) or part == "expander":
@@ -363,8 +367,6 @@ def written(settings: Settings) -> str:
     if settings.traffic != default.traffic:
         top["traffic"] = settings.traffic
     lines = _lines(top)
-    if settings.policy_options:
-        lines += ["", "[policy_options]", *_lines(settings.policy_options)]
     for one in settings.retrievers:
         # Options stand beside the encoder's name, or with it where their names would clash.
         clash = not OWN_KEYS.isdisjoint(one.options)
