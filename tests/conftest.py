@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,6 +18,8 @@ from evokey import Choice
 from evokey.evolution import focus
 from evokey.evolution.guarded import Guarded
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for a job in the background: interrupts are tested here
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 DATA = Path(os.environ.get("EVOKEY_DATA") or Path(__file__).parents[2] / "shared" / "data")
 Opener = Callable[..., evokey.Memory]
 Always = Callable[[Choice], None]
