@@ -40,6 +40,9 @@ def main() -> None:
     script("sets.py", data, "--out", RESULTS / "sets.json")
     script("holdout.py", *(data / name for name in HALF), "--out", RESULTS / "holdout.json")
     script("holdout.py", *(data / name for name in WRONG), "--wrong", 0.3, "--out", RESULTS / "holdout-wrong.json")
+    script("negatives.py", *(data / name for name in HALF), "--out", RESULTS / "negatives.json")
+    minilm = ["--encoder", "all-MiniLM-L6-v2", "--out", RESULTS / "negatives.json"]
+    script("negatives.py", *(data / name for name in MINILM), *minilm)
     paper = ["--encoder", "bm25", "wordllama", "--policy", "guarded", "paper", "--out", RESULTS / "paper.json"]
     script("holdout.py", *(data / name for name in PAPER), *paper)
     cache = ["--cache", "bench-output/cache"]

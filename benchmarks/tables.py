@@ -59,6 +59,18 @@ def wrong() -> str:
     return holdout("holdout-wrong.json")
 
 
+def negatives() -> str:
+    rows = [
+        [one["dataset"], one["encoder"], f"{one['wrong']:.0%}", f"{one['untaught']:.3f}", f"{one['without']:.3f}",
+         f"**{one['with']:.3f}**", f"{one['with'] / one['without'] - 1:+.1%}", f"{one['p']:.3f}",
+         f"{one['wins']} / {one['losses']}", f"{one['taught without']:.2f} → {one['taught with']:.2f}"]
+        for one in sorted(loaded("negatives.json"), key=lambda one: (one["wrong"], one["dataset"], one["encoder"]))
+    ]  # fmt: skip
+    head = ["set", "retriever", "lessons that err", "untaught", "right alone", "right and wrong", "change", "p",
+            "better / worse", "taught queries"]  # fmt: skip
+    return table(head, rows)
+
+
 def paper() -> str:
     rows = []
     for one in loaded("paper.json"):
@@ -278,6 +290,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "demo": demo,
     "holdout": holdout,
     "wrong": wrong,
+    "negatives": negatives,
     "paper": paper,
     "expansion_asked": expansion_asked,
     "expansion_taught": expansion_taught,

@@ -4,8 +4,9 @@
 is told by the effective number, 1/Σp² (ten equal actors: 10; one with nearly all: close to 1), and by Gini's
 coefficient.
 
-**Displacement and its bound.** A dense key is k = normalise(k⁰ + λV), |k⁰| = 1, V = Σ αₑ e over unit texts e, αₑ > 0.
-So |λV| ≤ m = λ Σ αₑ, and m < λ under the guarded policy, where Σ αₑ < 1. Two bounds hold for 1 − cos(k⁰, k):
+**Displacement and its bound.** A dense key is k = normalise(k⁰ + λV), |k⁰| = 1, V = Σ αₑ e over unit texts e. So
+|λV| ≤ m = λ Σ |αₑ|, and m < λ + γ under the guarded policy: what was taught weighs less than 1 together, and what
+speaks against a document, αₑ < 0, less than γ/λ. Two bounds hold for 1 − cos(k⁰, k):
 
 - by mass: a vector no longer than m < 1, added to a unit vector, turns it by arcsin m at most (when the sum is tangent
   to the sphere of radius m around k⁰): 1 − √(1 − m²). Beyond m = 1, length alone bounds nothing: 2, the opposite.
@@ -243,13 +244,13 @@ class Moves:
 
 
 def _moves(retriever: Retriever, overlay: Overlay) -> Moves:
-    numbers, step = overlay.documents.tolist(), overlay.choice.step
+    numbers, step = overlay.documents.tolist(), overlay.step
     if overlay.texts is None or not step or not numbers:
         still = dict.fromkeys(numbers, 0.0)
         return Moves(still, still)
-    base, pull = retriever.store.take(overlay.documents), step * overlay.evidence
-    moved = np.asarray(pull.sum(axis=1), np.float64).ravel()
-    bounds = np.maximum(moved, step)
+    base, pull = retriever.store.take(overlay.documents), step * overlay.pull
+    moved = np.asarray(abs(pull).sum(axis=1), np.float64).ravel()
+    bounds = np.maximum(moved, overlay.choice.step + overlay.choice.away)
     if isinstance(base, DenseBlock) and isinstance(overlay.texts, DenseBlock):
         towards = pull @ overlay.texts.vectors.astype(np.float64)
         keys = base.vectors.astype(np.float64)
@@ -269,7 +270,7 @@ def _displacement(retriever: Retriever, overlay: Overlay, moves: Moves) -> Displ
     order = sorted(moves.moved, key=lambda number: moves.moved[number])
     moved, bounds = [moves.moved[number] for number in order], [moves.bounds[number] for number in order]
     most = max([1.0, *np.asarray(overlay.evidence.sum(axis=1), np.float64).ravel().tolist()])
-    mass = overlay.choice.step * most
+    mass = overlay.choice.step * most + overlay.choice.away
     return Displacement(
         retriever=retriever.name,
         kind=retriever.kind,

@@ -35,25 +35,25 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
     base, through = float(keys.scores(question).max()), keys.scores(asked)
     row, after = int(through.argmax()), float(through.max())
     by, pulls = ("base key", []) if asked is question else ("base key, through the lens", [])
-    texts, _ = overlay.taught(number)
-    if not len(texts) or overlay.texts is None:
+    if overlay.texts is None or overlay.touched.place(number) is None:
         terms = _terms(question, asked, keys.take(np.array([row])), None, (), np.zeros(0))
         return View(retriever.name, 0.0, base, after, by, None, [], terms, **turned)
     own: tuple[Sequence[int], Scores] = ((), np.zeros(0))
-    if overlay.choice.step:
+    if overlay.step:
         said = np.asarray(overlay.texts.likeness(asked), np.float64)
-        rows, step = overlay.touched.rows(number), overlay.choice.step
-        evidence, norms = overlay.evidence[rows.start : rows.stop], overlay.norms[rows]
+        rows, step = overlay.touched.rows(number), overlay.step
+        pull, norms = overlay.pull[rows.start : rows.stop], overlay.norms[rows]
         likeness = np.asarray(keys.likeness(asked), np.float64)
-        grown = keys.grown(likeness, keys.pulled(said, evidence), step, norms)
+        grown = keys.grown(likeness, keys.pulled(said, pull), step, norms)
         row = int(grown.argmax())
         by, after = "moved key", float(grown[row])
-        span = slice(evidence.indptr[row], evidence.indptr[row + 1])
-        own = evidence.indices[span].tolist(), step * evidence.data[span]
+        span = slice(pull.indptr[row], pull.indptr[row + 1])
+        own = pull.indices[span].tolist(), step * pull.data[span]
         pulls = _pulls(overlay, keys, likeness[row : row + 1], said, *own, float(norms[row]))
     terms = _terms(question, asked, keys.take(np.array([row])), overlay.texts, *own)
     distance = moved(retriever, number, overlay)
-    if overlay.choice.handicap is None:
+    texts, _ = overlay.taught(number)
+    if overlay.choice.handicap is None or not len(texts):
         return View(retriever.name, distance, base, after, by, None, pulls, terms, **turned)
     totals = overlay.texts.total(np.asarray(overlay.texts.likeness(question), np.float64))[texts]
     nearest = int(np.argmax(totals))
@@ -81,7 +81,7 @@ def _because(overlay: Overlay, question: Any, asked: Any) -> list[Pull]:
 def _pulls(
     overlay: Overlay, keys: Block[Any], likeness: Scores, said: Scores, texts: Sequence[int], scale: Scores, norm: float
 ) -> list[Pull]:
-    """What each taught text adds to the score of one row."""
+    """What each text adds to the score of one row, or takes from it if the document was wrong for it."""
     if likeness.ndim > 1:  # vectors were appended: what each text alone would add
         amounts = np.array(
             [
@@ -91,7 +91,7 @@ def _pulls(
         )
     else:
         amounts = scale * keys.total(said)[list(texts)] / norm
-    return [Pull(overlay.names[texts[at]], float(amounts[at])) for at in np.argsort(-amounts)]
+    return [Pull(overlay.names[texts[at]], float(amounts[at])) for at in np.argsort(-abs(amounts))]
 
 
 def _terms(

@@ -2,7 +2,8 @@
 
 A touched document is found by the best of its rows:
 
-    its base keys, moved      q·(k⁰ᵢ ⊕ λ Σₑ αᵢₑ e)       e: taught texts; ⊕ adds (dense keys: back to length 1)
+    its base keys, moved      q·(k⁰ᵢ ⊕ λ Σₑ αᵢₑ e)       e: taught texts; ⊕ adds (dense keys: back to length 1); α < 0
+                                                          for queries that it was wrong for, if these have a say
     its recall rows           max over its taught texts of q·e  −  δ · (self-similarity of q)
 
 Both need only q·e for the taught texts, so an overlay keeps these texts once, as a block, and who was taught what.
@@ -64,6 +65,17 @@ class Touched:
         return slice(0, 0) if place is None else slice(*self.starts[place : place + 2].tolist())
 
 
+def greatest(values: NDArray[Any], starts: NDArray[Any]) -> NDArray[Any]:
+    """The greatest of the values (last axis) from each start to the next; −inf where there is none."""
+    some = np.flatnonzero(np.diff(starts))
+    if len(some) == len(starts) - 1:
+        return np.maximum.reduceat(values, starts[:-1], axis=-1) if len(some) else values[..., :0]
+    found = np.full((*values.shape[:-1], len(starts) - 1), -np.inf, values.dtype)
+    if len(some):
+        found[..., some] = np.maximum.reduceat(values, starts[some], axis=-1)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Overlay:
     touched: Touched
@@ -71,12 +83,24 @@ class Overlay:
     """The taught texts, as they were said."""
     texts: Block[Any] | None
     evidence: sparse.csr_array
-    """α: rows × texts. Its pattern says which texts are a document's recall rows; every document has an entry."""
+    """α: rows × texts. Its pattern says which texts are a document's recall rows; one that was only wrong has none."""
     norms: Scores
     choice: Choice
     learned: Mapping[str, int]
     """Every taught word: how many documents were taught with it. It counts where no living document has the word."""
     lens: Lens | None = None
+    against: sparse.csr_array | None = None
+    """λα, less γ times what speaks against documents: where wrong ones are pushed away."""
+
+    @property
+    def pull(self) -> sparse.csr_array:
+        """By which texts keys move."""
+        return self.evidence if self.against is None else self.against
+
+    @property
+    def step(self) -> float:
+        """How many times as far."""
+        return self.choice.step if self.against is None else 1.0
 
     def turned(self, question: Any) -> Any:
         """The question through the lens."""
@@ -89,23 +113,23 @@ class Overlay:
     def scores(self, scan: Scan, question: Any) -> Scores:
         """Scores of the touched documents."""
         touched = self.touched
-        if self.texts is None or not (self.choice.step or self.choice.handicap is not None):
+        if self.texts is None or not (self.step or self.choice.handicap is not None):
             return scan.of(touched.documents)
         if self.choice.handicap is None and self.texts.parts == 1 and not touched.several:
             base = scan.of(touched.documents)  # a document's score is its row's likeness
-            return self.texts.moved(question, base, self.evidence, self.choice.step, self.norms)
-        likeness = np.asarray(self.texts.likeness(question), np.float64) if self.choice.step else np.zeros(0)
+            return self.texts.moved(question, base, self.pull, self.step, self.norms)
+        likeness = np.asarray(self.texts.likeness(question), np.float64) if self.step else np.zeros(0)
         best = scan.of(touched.documents)
-        if self.choice.step:
+        if self.step:
             plain = likeness.ndim == 1 and not touched.several  # a document's score is its row's likeness
             base = best if plain else scan.likeness(touched.owners, touched.ordinals)
-            pulled = self.texts.pulled(likeness, self.evidence)
-            best = touched.best(self.texts.grown(base, pulled, self.choice.step, self.norms))
+            pulled = self.texts.pulled(likeness, self.pull)
+            best = touched.best(self.texts.grown(base, pulled, self.step, self.norms))
         if self.choice.handicap is not None:
             asked = question.asked or question  # what was taught is found again as it was said
-            same = self.choice.step and asked is question
+            same = self.step and asked is question
             totals = self.texts.total(likeness if same else np.asarray(self.texts.likeness(asked), np.float64))
-            recalled = np.maximum.reduceat(totals[self.evidence.indices], self.evidence.indptr[touched.starts[:-1]])
+            recalled = greatest(totals[self.evidence.indices], self.evidence.indptr[touched.starts])
             best = np.maximum(best, recalled - self.choice.handicap * question.self_similarity)
         return np.asarray(best, np.float64)
 
@@ -118,11 +142,11 @@ class Overlay:
     def moved(self, number: int, base: Block[Any]) -> float:
         """How far a document's keys have moved, the farthest: 1 − cosine (dense), or the mass of learned weight."""
         rows = self.touched.rows(number)
-        if self.texts is None or not self.choice.step or rows.start == rows.stop:
+        if self.texts is None or not self.step or rows.start == rows.stop:
             return 0.0
-        pull = self.choice.step * self.evidence[rows.start : rows.stop]
+        pull = self.step * self.pull[rows.start : rows.stop]
         if not isinstance(base, DenseBlock) or not isinstance(self.texts, DenseBlock):
-            return float(pull.sum(axis=1).max())
+            return float(abs(pull).sum(axis=1).max())
         keys = base.vectors.astype(np.float64)
         moved = keys + pull @ self.texts.vectors.astype(np.float64)
         lengths = np.maximum(np.linalg.norm(moved, axis=1), 1e-12)

@@ -267,6 +267,8 @@ class Choice:
     """The quantile at which a dense lens is shut: how near taught queries are to each other."""
     anchored: int = 0
     """The newest document that a dense lens may have as an anchor."""
+    away: float = 0.0
+    """γ: how far keys move away from queries that they were wrong for; 0 leaves them."""
 
     @property
     def turn(self) -> tuple[float, float] | None:
@@ -274,8 +276,13 @@ class Choice:
         return None if self.lens is None else (self.lens, self.gate)
 
     @property
+    def move(self) -> tuple[float, float, float, float]:
+        """How keys move: β, η, λ and γ."""
+        return self.spread, self.units, self.step, self.away
+
+    @property
     def nothing(self) -> bool:
-        return self.step == 0 and self.handicap is None and self.lens is None
+        return self.step == self.away == 0 and self.handicap is None and self.lens is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +378,8 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """What one taught text adds to a document's score for a query."""
+    """What one taught text adds to a document's score for a query; less than nothing if the document was wrong for
+    that text."""
 
     text: str
     amount: float

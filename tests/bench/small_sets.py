@@ -33,6 +33,16 @@ def gap(folder: Path, intents: int = INTENTS) -> Path:
     return folder
 
 
+def magnet(folder: Path, intents: int = 48) -> Path:
+    """Every question has a document of its own, and one that is no answer comes before it."""
+    texts = {f"d{n}": f"leaf{n} tree with many other words to read" for n in range(intents)}
+    texts["magnet"] = "please wait here with these words"
+    lines(folder / "corpus.jsonl", ({"_id": id, "title": "", "text": text} for id, text in texts.items()))
+    lines(folder / "queries.jsonl", ({"_id": f"q{n}", "text": f"please tell me leaf{n}"} for n in range(intents)))
+    qrels(folder / "qrels" / "test.tsv", {f"q{n}": {f"d{n}": 1} for n in range(intents)})
+    return folder
+
+
 def official(folder: Path, intents: int = INTENTS) -> Path:
     """The same, its first wordings for training and its second for testing."""
     gap(folder, intents)

@@ -119,7 +119,7 @@ def test_displacements_are_those_of_the_account(tmp_path: Path) -> None:
     data = load(small_sets.gap(tmp_path / "gap"))
     lab = Lab(data, "bm25", tmp_path)
     with lab.memory() as memory:
-        system = systems.Taught(memory, lab, None)
+        system = systems.Taught(memory, lab, systems.Lessons())
         assert [one.documents for one in displacements(memory)] == [0]
         system.teach(split(data, "same-intent").taught)
         system.evolve()

@@ -95,6 +95,24 @@ def test_bm25s_ranks_as_bm25_does(tmp_path: Path) -> None:
             assert theirs.rank(question, 10) == ours.rank(question, 10) != []
 
 
+def test_lessons_name_what_is_wrong_among_the_first_found(tmp_path: Path) -> None:
+    """One document is in everybody's way: who is told so learns it for questions yet to come."""
+    folder = small_sets.magnet(tmp_path / "magnet")
+    found = {
+        policy: outcome(folder, tmp_path, protocol="holdout", rate=0.5, policy=policy, wrong=1)
+        for policy in ("none", "guarded", "no-negatives")
+    }
+    first = {policy: one["metrics"]["nDCG@1"] for policy, one in found.items()}
+    assert first == {"none": 0, "guarded": 1, "no-negatives": 0}
+
+
+def test_documents_that_a_set_judges_wrong_are_taught_as_wrong(tmp_path: Path) -> None:
+    lab = systems.Lab(load(small_sets.gap(tmp_path / "gap")), "bm25", tmp_path)
+    with lab.memory() as memory:
+        systems.Taught(memory, lab, systems.Lessons()).teach([Question("a0", "ask0", {"d0": 1, "d1": 0})])
+        assert memory._index.log(1).taught.wrong == {"ask0": {2: 1.0}}
+
+
 # ---- vectors
 
 
@@ -211,6 +229,10 @@ def test_a_system_that_cannot_take_part_says_why() -> None:
     assert systems.fits("units-only", "bm25", None) == (
         "units-only is about expansion units: teach some with --units NAME"
     )
+    assert systems.fits("no-negatives", "bm25", None) == (
+        "no-negatives is about documents that were named wrong: have some named with --wrong 10"
+    )
+    assert systems.fits("no-negatives", "bm25", None, wrong=10) is None
     assert systems.fits("guarded", "bm25", None) is None
     with pytest.raises(InvalidInput, match="no policy 'magic'; choose of: none, guarded, paper"):
         systems.fits("magic", "bm25", None)

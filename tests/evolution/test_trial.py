@@ -23,6 +23,9 @@ CHOICES = [
     Choice(1.0, 4.0, 0.0, 0.1),
     Choice(0.0, 0.25, 1.0, 0.4),
     Choice(0.5, 2.0, 2.0, 0.0),
+    Choice(0.5, 1.0, away=0.4),
+    Choice(0.0, 4.0, 1.0, 0.2, away=2.0),
+    Choice(handicap=0.1, away=0.2),
 ]
 
 
@@ -33,7 +36,9 @@ def test_a_trial_finds_what_searches_with_that_choice_find(opened: Opener, datas
     memory.add(data.documents)
     for turn, (query, relevant) in enumerate(sorted(data.judged.items())[:80]):
         units = [f"flow of {query.split()[-1]}", data.documents[turn].title] if turn % 2 else None
-        memory.feedback(query, relevant=relevant, units=units)
+        wrong = [hit.id for hit in memory.search(query, 5) if hit.id not in relevant]
+        memory.feedback(query, relevant=relevant, irrelevant=wrong, units=units)
+    memory.feedback("a question without an answer", irrelevant=[data.documents[7].id])
     lessons, retriever = memory._index.log(memory._lessons.last).taught, memory._index.retrievers[0]
     kept = pools.fresh(retriever, lessons.queries, memory._pools, memory._index.position, memory._index.live)
     asked, teaching = lessons.only(lessons.queries[:20]), frozenset(lessons.queries[20:])

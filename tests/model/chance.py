@@ -23,6 +23,7 @@ SPREADS = (0.0, 0.5, 1.0)
 STEPS = (0.0, 0.25, 1.0, 8.0)
 UNITS = (0.0, 0.5, 2.0)
 HANDICAPS = (None, 0.4, 0.2, 0.0)
+AWAY = (0.0, 0.4, 2.0)
 LENSED = {
     "dense": [(ridge, gate) for ridge in RIDGES for gate in (OPEN, WARY)],
     "sparse": [(strength, OPEN) for strength in STRENGTHS],
@@ -46,7 +47,8 @@ class Chance(Guarded):
 
 
 def _still(lot: random.Random) -> Choice:
-    return Choice(lot.choice(SPREADS), lot.choice(STEPS), lot.choice(UNITS), lot.choice(HANDICAPS))
+    choice = Choice(lot.choice(SPREADS), lot.choice(STEPS), lot.choice(UNITS), lot.choice(HANDICAPS))
+    return replace(choice, away=lot.choice(AWAY))
 
 
 def _turned(retriever: Retriever, choice: Choice, lot: random.Random) -> Choice:

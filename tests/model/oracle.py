@@ -99,7 +99,7 @@ class Retriever(Protocol):
 
     def lens(self, grades: Grades, choice: Choice, anchors: Iterable[str]) -> lenses.Lens | None: ...
 
-    def norm(self, base: Any, step: float, moved: Sequence[tuple[float, Any]]) -> float: ...
+    def norm(self, base: Any, moved: Sequence[tuple[float, Any]]) -> float: ...
 
 
 class Sparse:
@@ -119,7 +119,7 @@ class Sparse:
     def words(self, text: str) -> Iterable[str]:
         return _bag(text)
 
-    def norm(self, base: Any, step: float, moved: Sequence[tuple[float, Any]]) -> float:
+    def norm(self, base: Any, moved: Sequence[tuple[float, Any]]) -> float:
         return 1.0
 
     def question(self, text: str, learned: Mapping[str, int], lens: lenses.Sparse | None = None) -> Question:
@@ -197,9 +197,9 @@ class Dense:
         assert choice.lens is not None
         return lenses.Dense.made(ways, held, choice.lens, choice.gate)
 
-    def norm(self, base: Vectors, step: float, moved: Sequence[tuple[float, Vectors]]) -> float:
+    def norm(self, base: Vectors, moved: Sequence[tuple[float, Vectors]]) -> float:
         pull = np.sum([weight * row.astype(np.float64) for weight, row in moved], axis=0)
-        return math.sqrt(max(1 + 2 * step * float(base @ pull) + step**2 * float(pull @ pull), 1e-12))
+        return math.sqrt(max(1 + 2 * float(base @ pull) + float(pull @ pull), 1e-12))
 
 
 KINDS: Mapping[str, type[Sparse] | type[Dense]] = {"bm25": Sparse, "wordllama": Dense}
@@ -212,6 +212,7 @@ class Learned:
         self,
         retriever: Retriever,
         grades: Grades,
+        wrong: Grades,
         units: Mapping[str, Sequence[str]],
         choice: Choice,
         anchors: Iterable[str],
@@ -233,6 +234,12 @@ class Learned:
                 taught.setdefault(id, set()).update(retriever.words(query))
         self.words = Counter(word for words in taught.values() for word in words)
         self._mass = {id: sum(texts.values()) for id, texts in self.evidence.items()}
+        self.against: dict[str, dict[str, float]] = {}
+        """Document → query that it was wrong for → how wrong; empty where that has no say."""
+        for query, blamed in wrong.items() if choice.away else ():
+            for id in blamed.keys() & retriever.rows.keys():
+                self.against.setdefault(id, {})[query] = blamed[id]
+        self._blame = {id: sum(queries.values()) for id, queries in self.against.items()}
 
     def _teach(self, id: str, text: str, omega: float) -> None:
         if omega > 0:
@@ -241,20 +248,25 @@ class Learned:
 
     def score(self, id: str, question: Question) -> float:
         base = question.score(self._retriever.rows[id])
-        if id not in self.evidence:
+        if id not in self.evidence and id not in self.against:
             return base
-        best = self._moved(id, base, question) if self._choice.step else base
-        if self._choice.handicap is None:
+        best = self._moved(id, base, question)
+        if self._choice.handicap is None or id not in self.evidence:
             return best
         nearest = max(question.said(self._retriever.row(text)) for text in self.evidence[id])
         return max(best, nearest - self._choice.handicap * question.self_similarity)
 
     def _moved(self, id: str, base: float, question: Question) -> float:
-        shrunk = self._mass[id] + median(self._mass.values())
-        pulls = [(omega / shrunk, self._retriever.row(text)) for text, omega in sorted(self.evidence[id].items())]
-        step = self._choice.step
-        drawn = base + step * sum(alpha * question.score(row) for alpha, row in pulls)
-        return drawn / self._retriever.norm(self._retriever.rows[id], step, pulls)
+        pulls: list[tuple[float, Any]] = []
+        for said, masses, scale in (
+            (self.evidence, self._mass, self._choice.step),
+            (self.against, self._blame, -self._choice.away),
+        ):
+            if id in said and scale:
+                share = scale / (masses[id] + median(masses.values()))
+                pulls += [(share * omega, self._retriever.row(text)) for text, omega in sorted(said[id].items())]
+        drawn = base + sum(alpha * question.score(row) for alpha, row in pulls)
+        return drawn / self._retriever.norm(self._retriever.rows[id], pulls) if pulls else base
 
 
 class Oracle:
@@ -340,14 +352,23 @@ class Oracle:
 
     def taught(self, up_to: int) -> Grades:
         """The documents that were right for each query, by the lessons up to a number."""
+        return self._judged(up_to, 1)
+
+    def wrong(self, up_to: int) -> Grades:
+        """The documents that were wrong for each query, and how wrong."""
+        return self._judged(up_to, -1)
+
+    def _judged(self, up_to: int, side: int) -> Grades:
         votes: dict[str, dict[str, dict[str | None, float]]] = {}
         for lesson in self.lessons:
             for id, said in lesson.verdicts.items():
                 if lesson.number <= up_to and self._holds(id, said):
                     votes.setdefault(lesson.query, {}).setdefault(id, {})[lesson.actor] = said.grade
         means = {query: {id: _mean(said.values()) for id, said in about.items()} for query, about in votes.items()}
-        right = {query: {id: mean for id, mean in found.items() if mean > 0} for query, found in means.items()}
-        return {query: found for query, found in right.items() if found}
+        judged = {
+            query: {id: side * mean for id, mean in found.items() if side * mean > 0} for query, found in means.items()
+        }
+        return {query: found for query, found in judged.items() if found}
 
     def units(self, up_to: int) -> dict[str, list[str]]:
         """All units that lessons up to a number gave with a query."""
@@ -409,7 +430,7 @@ class Oracle:
     def touched(self, epoch: Epoch) -> set[str]:
         """Documents whose keys an epoch may have changed."""
         learned = [self._learned(name, epoch) for name in self.encoders]
-        return {id for one in learned if one is not None for id in one.evidence}
+        return {id for one in learned if one is not None for id in (*one.evidence, *one.against)}
 
     def quality(self, grades: Grades, epoch: Epoch, margin: float = 1e-5) -> tuple[float, float]:
         """Mean nDCG@10 of these queries: its least and its most, however close scores may fall."""
@@ -433,9 +454,10 @@ class Oracle:
             return None
         key = (name, choice, epoch.lessons_to)
         if key not in self._worked_out:
-            grades, units = self.taught(epoch.lessons_to), self.units(epoch.lessons_to)
+            up_to = epoch.lessons_to
+            said = self.taught(up_to), self.wrong(up_to), self.units(up_to)
             anchors = [id for id, number in self.numbers.items() if number <= choice.anchored]
-            self._worked_out[key] = Learned(self._retriever(name), grades, units, choice, anchors)
+            self._worked_out[key] = Learned(self._retriever(name), *said, choice, anchors)
         return self._worked_out[key]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from functools import partial
 
 from evokey.evolution.attribution import Attribution, Pairs
 from evokey.evolution.evidence import Taught
@@ -105,7 +106,7 @@ class UnitsOnly(Guarded):
 
     def attribute(self, retriever: Retriever, lessons: Taught) -> Attribution:
         found = _as(UnitsAlone, super().attribute(retriever, lessons))
-        return found.having(found.pairs.where(found.pairs.shares > 0))
+        return found.having(found.pairs.where(found.pairs.shares > 0), found.wrong)
 
     def grid(self, units: bool) -> list[Choice]:
         return [choice for choice in super().grid(units) if choice == NOTHING or choice.units]
@@ -122,7 +123,9 @@ ABLATIONS: dict[str, Callable[[], Policy]] = {
     "no-guard": NoGuard,
     "no-rows": NoRows,
     "no-words": NoWords,
+    "no-negatives": partial(Guarded, negatives=False),
     "query-only": QueryOnly,
     "units-only": UnitsOnly,
 }
 NEEDS_UNITS = ("query-only", "units-only")
+NEEDS_WRONG = ("no-negatives",)

@@ -31,7 +31,7 @@ from evokey.bench.data import Dataset
 from evokey.bench.lab import HYBRID, Lab
 from evokey.bench.measures import DEPTH, MAIN
 from evokey.bench.protocols import Question, Split
-from evokey.bench.systems import EXPANSION, LIVE, System
+from evokey.bench.systems import EXPANSION, LIVE, Lessons, System
 from evokey.errors import EvokeyError, InvalidInput
 from evokey.llm.build import build
 from evokey.protocols import LLM
@@ -70,6 +70,8 @@ class Run:
     """The language model that expands live and answers."""
     answers: int = 0
     """Tested questions with a gold answer that are answered, at the most."""
+    wrong: int = 0
+    """Of how many that the untaught index finds first a lesson names the wrong ones."""
 
     @property
     def dataset(self) -> str:
@@ -88,6 +90,7 @@ class Run:
         parts += [f"{self.batches}batches"] if self.protocol == "stream" else []
         parts += [self.policy, f"seed{self.seed}"]
         parts += [] if self.units is None else [f"units-{self.units}"]
+        parts += [] if not self.wrong else [f"wrong{self.wrong}"]
         parts += [] if self.most is None else [f"most{self.most}"]
         parts += [] if self.split == "test" else [self.split]
         parts += [] if not self.answers else [f"answers{self.answers}"]
@@ -119,6 +122,7 @@ def plan(
     split: str = "test",
     llm: str | None = None,
     answers: int = 0,
+    wrong: int = 0,
 ) -> tuple[list[Run], list[str]]:
     """All runs, and why some pairs of an encoder and a policy are not among them."""
     if protocol not in protocols.PROTOCOLS:
@@ -130,7 +134,7 @@ def plan(
     sets = list(folders)
     for encoder in encoders:
         for policy in policies:
-            reason = systems.fits(policy, encoder, units)
+            reason = systems.fits(policy, encoder, units, wrong)
             if reason is not None:
                 left_out.append(reason)
                 continue
@@ -138,7 +142,7 @@ def plan(
                 for rate in rates if rated else (None,):
                     for seed in range(seeds):
                         given = (folder, encoder, protocol, rate, seed, policy, units, most, batches, split)
-                        runs.append(Run(*given, llm, answers))
+                        runs.append(Run(*given, llm, answers, wrong))
     names = [run.dataset for run in {run.data: run for run in runs}.values()]
     if len(names) != len(set(names)):
         raise InvalidInput("two of the data sets have the same name: results are kept by name, so measure them apart")
@@ -241,7 +245,8 @@ def carry_out(run: Run, scratch: Path) -> Result:
     dealt = protocols.split(data, run.protocol, rate=run.rate or 0.5, seed=run.seed, most=run.most)
     lab = _lab(run.data, run.split, run.encoder, scratch, _must_encode(run, data, dealt))
     clock = Clock()
-    with systems.system(run.policy, lab, units=run.units, seed=run.seed, llm=lambda: model(run.llm)) as system:
+    lessons = Lessons(run.units, run.wrong)
+    with systems.system(run.policy, lab, lessons, seed=run.seed, llm=lambda: model(run.llm)) as system:
         if run.protocol == "stream":
             found = _streamed(run, system, dealt, clock)
         else:

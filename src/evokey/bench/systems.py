@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from evokey import registry
 from evokey.accounting import displacements
-from evokey.bench.ablations import ABLATIONS, NEEDS_UNITS
+from evokey.bench.ablations import ABLATIONS, NEEDS_UNITS, NEEDS_WRONG
 from evokey.bench.data import Dataset
 from evokey.bench.lab import HYBRID, Lab
 from evokey.bench.protocols import Question
@@ -44,6 +45,16 @@ BATCH = 10
 ACTOR = "bench"
 
 
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """What they say beside which documents are right."""
+
+    units: str | None = None
+    """Whose recorded expansions are taught with the queries."""
+    wrong: int = 0
+    """Of how many that the untaught index finds first the wrong ones are named."""
+
+
 class System(Protocol):
     def teach(self, questions: Sequence[Question]) -> None: ...
 
@@ -64,7 +75,7 @@ class System(Protocol):
         ...
 
 
-def fits(name: str, encoder: str, units: str | None) -> str | None:
+def fits(name: str, encoder: str, units: str | None, wrong: int = 0) -> str | None:
     """Why a system cannot take part, or None."""
     plain, _, who = name.partition(":")
     if plain not in NAMES or (who and plain not in (EXPANSION, LIVE)):
@@ -81,12 +92,14 @@ def fits(name: str, encoder: str, units: str | None) -> str | None:
         return f"{encoder} does not go by words"
     if name in NEEDS_UNITS and units is None:
         return f"{name} is about expansion units: teach some with --units NAME"
+    if name in NEEDS_WRONG and not wrong:
+        return f"{name} is about documents that were named wrong: have some named with --wrong 10"
     return None
 
 
 @contextmanager
 def system(
-    name: str, lab: Lab, *, units: str | None = None, seed: int = 0, llm: Callable[[], LLM] | None = None
+    name: str, lab: Lab, lessons: Lessons | None = None, *, seed: int = 0, llm: Callable[[], LLM] | None = None
 ) -> Iterator[System]:
     """A system by its name, in its untaught state. llm: the model that expands queries live."""
     plain, _, who = name.partition(":")
@@ -109,7 +122,7 @@ def system(
                 raise InvalidInput("live expansion needs a language model: --llm llamacpp")
             yield Expanded(memory, lab, make(who or EXPANDER, llm(), max_tokens=LIVE_TOKENS))
         else:
-            yield Taught(memory, lab, None if units is None else recorded(lab.data, units))
+            yield Taught(memory, lab, lessons or Lessons())
 
 
 def recorded(data: Dataset, who: str | None) -> Recorded:
@@ -173,9 +186,10 @@ class Expanded(Plain):
 class Taught(Plain):
     """A memory that learns."""
 
-    def __init__(self, memory: Memory, lab: Lab, expander: Recorded | None) -> None:
+    def __init__(self, memory: Memory, lab: Lab, lessons: Lessons) -> None:
         super().__init__(memory, lab)
-        self._expander = expander
+        self._expander = None if lessons.units is None else recorded(lab.data, lessons.units)
+        self._looked_at = lessons.wrong
 
     def teach(self, questions: Sequence[Question]) -> None:
         self._memory.feedback_many([self._lesson(one) for one in questions])
@@ -185,10 +199,19 @@ class Taught(Plain):
         return {
             "query": question.text,
             "relevant": {id: grade for id, grade in question.grades.items() if grade > 0},
+            "irrelevant": self._wrong(question),
             "units": None if expansion is None else expansion.texts,
             "actor": ACTOR,
             "vector": self._lab.vector(question),
         }
+
+    def _wrong(self, question: Question) -> list[str]:
+        """Documents judged wrong by the set, and those that somebody would who looks through the first few."""
+        judged = [id for id, grade in question.grades.items() if grade <= 0]
+        if not self._looked_at:
+            return judged
+        seen = self._memory.search(question.text, self._looked_at, vector=self._lab.vector(question), epoch=0)
+        return list(dict.fromkeys([*judged, *(hit.id for hit in seen if hit.id not in question.right)]))
 
     def moved(self) -> Mapping[str, Sequence[float]]:
         return {one.retriever: one.moved for one in displacements(self._memory)}

@@ -59,6 +59,9 @@ def bench(
     rate: Annotated[list[str] | None, typer.Option(help="The share of queries that teach, by comma; else 0.5.")] = None,
     seeds: Annotated[int, typer.Option(help="How many splits, dealt by lot.")] = 3,
     units: Annotated[str | None, typer.Option(help="Teach recorded expansions beside the queries: their name.")] = None,
+    wrong: Annotated[
+        int, typer.Option(help="Lessons also name what is wrong among so many that the untaught index finds first.")
+    ] = 0,
     batches: Annotated[int, typer.Option(help="Of a stream.")] = 10,
     most: Annotated[int | None, typer.Option(help="Take at most so many judged queries, by lot.")] = None,
     llm: Annotated[str | None, typer.Option(help="The model for live expansion and answers; else llamacpp.")] = None,
@@ -96,6 +99,7 @@ def bench(
             rates=[_share(one) for one in _listed(rate)] or [0.5],
             seeds=seeds,
             units=units,
+            wrong=wrong,
             most=most,
             batches=batches,
             split=split,

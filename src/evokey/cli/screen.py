@@ -123,6 +123,8 @@ def choice_lines(report: EpochReport) -> Iterator[str]:
         parts.append("no recall rows" if choice.handicap is None else f"recall rows (handicap {choice.handicap:g})")
         if choice.lens is not None:
             parts.append(f"questions pass a lens ({choice.lens:g})")
+        if choice.away:
+            parts.append(f"wrong documents are pushed away ({choice.away:g})")
         if choice.units:
             parts.append(f"expansion units weigh {choice.units:g}")
         yield f"  [bold]{name}[/]: {', '.join(parts)}"

@@ -4,6 +4,9 @@ A query that credits n documents with grade g gives each ω = g·n^−β; its ex
 how well each unit finds the document; a unit that finds it less than half as well as the best one is dropped.
 αᵢₑ = ω / (Σω + c): shrunk by c, the median mass of a taught row, so that a document seen once moves little.
 Where a document has several rows (chunks), a text is credited to the row it matches best.
+
+Documents that somebody named wrong for a query may be pushed away from it, by γ Σ ω f(q) / (Σω + c′): never by more
+than γ, however many say so. A document that nobody judged is never pushed.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,7 +30,6 @@ from evokey.stores.flat import DenseBlock
 from evokey.types import Choice, Numbers, Scores, Vectors
 
 RESEMBLANCE = 0.5
-Moments = tuple[Scores, Scores]
 ASKED = 256
 """Texts asked at a time."""
 
@@ -36,6 +39,28 @@ class Evidence(NamedTuple):
     """α"""
     total: Scores
     """Σω + c of each row."""
+
+
+class Push(NamedTuple):
+    """What is against the rows that were wrong."""
+
+    weights: sparse.csr_array
+    """ω / (Σω + c′)"""
+    rows: Numbers
+    vectors: Vectors
+    """N = Σ of the weighted texts, of these rows; none where keys are not normalised."""
+
+
+class Moments(NamedTuple):
+    """How what was taught lies to the keys, row by row: with it the length of a moved key is known for every step."""
+
+    way: tuple[float, float]
+    """β and η."""
+    total: Scores
+    along: Scores
+    """k⁰·V"""
+    square: Scores
+    """V·V"""
 
 
 class Sums(NamedTuple):
@@ -59,6 +84,8 @@ class Attribution:
     words: Sequence[frozenset[str]]
     """The words of each text, where the retriever goes by words."""
     pairs: Pairs
+    wrong: Pairs
+    """Who was wrong for what, and how wrong: grades are of that."""
     whole: Attribution | None = None
     """What this is a part of, if it is one: the same documents and texts, with fewer pairs."""
     missing: Pairs | None = None
@@ -66,19 +93,20 @@ class Attribution:
 
     def without(self, queries: frozenset[str]) -> Self:
         """What the others have taught, among the same documents and texts: some of them have learned nothing then."""
-        gone = np.array([text in queries for text in self.texts], bool)[self.pairs.queries]
-        return replace(self, pairs=self.pairs.where(~gone), whole=self, missing=self.pairs.where(gone))
+        theirs = np.array([text in queries for text in self.texts], bool)
+        gone, wrong = theirs[self.pairs.queries], self.wrong.where(~theirs[self.wrong.queries])
+        return replace(self, pairs=self.pairs.where(~gone), wrong=wrong, whole=self, missing=self.pairs.where(gone))
 
     def only(self, queries: frozenset[str]) -> Self:
         """What these queries alone have taught."""
         asked = np.array([text in queries for text in self.texts], bool)
-        return self.having(self.pairs.where(asked[self.pairs.queries]))
+        return self.having(*(pairs.where(asked[pairs.queries]) for pairs in (self.pairs, self.wrong)))
 
-    def having(self, pairs: Pairs) -> Self:
+    def having(self, pairs: Pairs, wrong: Pairs) -> Self:
         """These pairs alone, with the documents and texts that they need."""
-        columns = np.unique(np.concatenate([pairs.columns, pairs.queries]))
+        columns = np.unique(np.concatenate([pairs.columns, pairs.queries, wrong.columns]))
         sizes = np.diff(self.touched.starts)
-        places = np.unique(self._places(pairs))
+        places = np.unique(self._places(pairs.joined(wrong)))
         rows = np.repeat(self.touched.starts[places], sizes[places]) + ordinals(sizes[places])
         return type(self)(
             Touched.of(self.documents[places], sizes[places]),
@@ -87,6 +115,7 @@ class Attribution:
             self.block.take(columns),
             [self.words[column] for column in columns],
             pairs.renumbered(rows, columns),
+            wrong.renumbered(rows, columns),
         )
 
     @property
@@ -118,8 +147,7 @@ class Attribution:
         matrix = sparse.csr_array((omega[used], self.pairs.columns[used], starts), shape)
         matrix.sum_duplicates()  # a unit that two queries brought
         total = self._total(matrix)
-        shares = matrix.data / np.repeat(total, np.diff(matrix.indptr))
-        return Evidence(sparse.csr_array((shares, matrix.indices, matrix.indptr), shape), total)
+        return Evidence(_shared(matrix, total), total)
 
     def _omega(self, pairs: Pairs, spread: float, units: float) -> Scores:
         """What each pair weighs."""
@@ -142,9 +170,23 @@ class Attribution:
         """c: what is added to the mass of every taught row."""
         return float(np.median(mass))
 
+    @cached_property
+    def push(self) -> Push | None:
+        """What is against the rows that were wrong; None if none was. Their own median mass shrinks it."""
+        pairs = self.wrong
+        if not len(pairs.rows):
+            return None
+        shape = (len(self.base), len(self.texts))
+        starts = np.searchsorted(pairs.rows, np.arange(len(self.base) + 1))
+        matrix = sparse.csr_array((pairs.grades, pairs.columns, starts), shape)
+        weights = _shared(matrix, self._total(matrix))
+        rows = np.unique(pairs.rows)
+        if not isinstance(self.block, DenseBlock):
+            return Push(weights, rows, np.zeros((0, 0), np.float32))
+        return Push(weights, rows, np.asarray(weights[rows] @ self.block.vectors.astype(np.float64)))
+
     def moments(self, spread: float, units: float, total: Scores) -> Moments | None:
-        """k⁰·V and V·V of each row: with them the length of a moved key is known for every step. Sparse keys are not
-        normalised."""
+        """None where keys are not normalised: sparse ones."""
         if not isinstance(self.base, DenseBlock) or not len(self.base):
             return None
         sums = (self.whole or self)._sums_of(spread, units)
@@ -153,14 +195,29 @@ class Attribution:
             rows, missing = self._sum(self.missing, spread, units)
             along[rows] -= np.vecdot(self.base.vectors[rows], missing)
             square[rows] += np.vecdot(missing, missing) - 2 * np.vecdot(sums.vectors[rows], missing)
-        return along / total, square / total**2
+        return Moments((spread, units), total, along / total, square / total**2)
 
-    def norms(self, step: float, moments: Moments | None) -> Scores:
-        """ν: the length of k⁰ + λV before it is brought back to 1."""
-        if moments is None or not step:
+    def norms(self, step: float, moments: Moments | None, away: float = 0.0) -> Scores:
+        """ν: the length of k⁰ + λV − γN before it is brought back to 1."""
+        if moments is None or not (step or away):
             return np.ones(len(self.base))
-        along, square = moments
-        return np.sqrt(np.maximum(1 + 2 * step * along + step**2 * square, 1e-12))
+        square = 1 + 2 * step * moments.along + step**2 * moments.square
+        if away and self.push is not None:
+            along, own, cross = self._against(self.push, moments)
+            square = square - 2 * away * along + away**2 * own - 2 * step * away * cross
+        return np.sqrt(np.maximum(square, 1e-12))
+
+    def _against(self, push: Push, moments: Moments) -> tuple[Scores, Scores, Scores]:
+        """k⁰·N, N·N and V·N of all rows."""
+        assert isinstance(self.base, DenseBlock)
+        if moments.way not in self._pushes:
+            along, own, cross = np.zeros((3, len(self.base)))
+            along[push.rows] = np.vecdot(self.base.vectors[push.rows], push.vectors)
+            own[push.rows] = np.vecdot(push.vectors, push.vectors)
+            rows, vectors = self._sum(self.pairs.where(np.isin(self.pairs.rows, push.rows)), *moments.way)
+            cross[rows] = np.vecdot(vectors, push.vectors[np.searchsorted(push.rows, rows)]) / moments.total[rows]
+            self._pushes[moments.way] = along, own, cross
+        return self._pushes[moments.way]
 
     def _sums_of(self, spread: float, units: float) -> Sums:
         """Σ ω e of each row, and how it lies to the key."""
@@ -186,6 +243,10 @@ class Attribution:
     def _sums(self) -> dict[tuple[float, float], Sums]:
         return {}
 
+    @cached_property
+    def _pushes(self) -> dict[tuple[float, float], tuple[Scores, Scores, Scores]]:
+        return {}
+
     def learned(self) -> dict[str, int]:
         """Every taught word, and how many documents were taught with it."""
         words = sorted({word for said in self.words for word in said})
@@ -207,10 +268,15 @@ class Attribution:
         return {word: count for word, count in zip(words, counts.tolist(), strict=True) if count}
 
     def overlay(self, choice: Choice, lens: Lens | None = None) -> Overlay:
+        if not choice.away and len(self.wrong.rows):  # who was wrong and nothing else has not been touched
+            return self.having(self.pairs, self.wrong.where(np.zeros(len(self.wrong.rows), bool))).overlay(choice, lens)
         weights, total = self.evidence(choice.spread, choice.units)
-        moments = self.moments(choice.spread, choice.units, total) if choice.step else None
-        norms = self.norms(choice.step, moments)
-        return Overlay(self.touched, self.texts, self.block, weights, norms, choice, self.learned(), lens)
+        moments = self.moments(choice.spread, choice.units, total) if choice.step or choice.away else None
+        norms = self.norms(choice.step, moments, choice.away)
+        against = None
+        if choice.away and self.push is not None:
+            against = sparse.csr_array(choice.step * weights - choice.away * self.push.weights)
+        return Overlay(self.touched, self.texts, self.block, weights, norms, choice, self.learned(), lens, against)
 
 
 @dataclass(frozen=True)
@@ -250,28 +316,46 @@ class Pairs:
         )
 
 
+def _shared(matrix: sparse.csr_array, total: Scores) -> sparse.csr_array:
+    """Weights as shares of their rows' totals."""
+    shares = matrix.data / np.repeat(total, np.diff(matrix.indptr))
+    return sparse.csr_array((shares, matrix.indices, matrix.indptr), matrix.shape)
+
+
 def attribute(retriever: Retriever, lessons: Taught) -> Attribution:
     """Pair the documents that have a row here with the texts they were taught."""
-    numbers = np.array(sorted({number for grades in lessons.grades.values() for number in grades}), np.int64)
+    judged = chain(lessons.grades.values(), lessons.wrong.values())
+    numbers = np.array(sorted({number for grades in judged for number in grades}), np.int64)
     rows = retriever.store.rows
     documents = rows.having(numbers)
     touched = Touched.of(documents, rows.sizes(documents))
     base = retriever.store.take(documents)
-    texts = tuple(sorted({*lessons.queries, *(unit for units in lessons.units.values() for unit in units)}))
-    pairs = _paired(lessons, touched, texts, _Match(retriever, touched, base, lessons))
-    return Attribution(touched, base, texts, retriever.texts(texts), [retriever.words(text) for text in texts], pairs)
-
-
-def _paired(lessons: Taught, touched: Touched, texts: Sequence[str], match: _Match) -> Pairs:
-    """All pairs, by row, then by text."""
+    units = (unit for units in lessons.units.values() for unit in units)
+    texts = tuple(sorted({*lessons.queries, *units, *lessons.wrong}))
     column = {text: index for index, text in enumerate(texts)}
-    sizes = [len(grades) for grades in lessons.grades.values()]
-    asked = np.repeat([column[query] for query in lessons.queries], sizes).astype(np.int64)
-    numbers = np.array([number for grades in lessons.grades.values() for number in grades], np.int64)
-    grades = np.array([grade for grades in lessons.grades.values() for grade in grades.values()], np.float64)
+    match = _Match(retriever, touched, base, lessons)
+    own = _paired(lessons.grades, touched, texts, column, match)
+    pairs = own.joined(_units(lessons, own, touched, texts, column, match)).in_order()
+    wrong = _paired(lessons.wrong, touched, texts, column, match).in_order()
+    words = [retriever.words(text) for text in texts]
+    return Attribution(touched, base, texts, retriever.texts(texts), words, pairs, wrong)
+
+
+def _paired(
+    verdicts: Mapping[str, Mapping[int, float]],
+    touched: Touched,
+    texts: Sequence[str],
+    column: Mapping[str, int],
+    match: _Match,
+) -> Pairs:
+    """Queries and the documents they speak of."""
+    sizes = [len(grades) for grades in verdicts.values()]
+    asked = np.repeat([column[query] for query in verdicts], sizes).astype(np.int64)
+    numbers = np.array([number for grades in verdicts.values() for number in grades], np.int64)
+    grades = np.array([grade for grades in verdicts.values() for grade in grades.values()], np.float64)
     here = np.flatnonzero(np.isin(numbers, touched.documents))
     rows = [match.row(texts[asked[at]], int(numbers[at])) for at in here.tolist()] if touched.several else []
-    own = Pairs(
+    return Pairs(
         np.array(rows, np.int64) if touched.several else np.searchsorted(touched.documents, numbers[here]),
         asked[here],
         asked[here],
@@ -279,7 +363,6 @@ def _paired(lessons: Taught, touched: Touched, texts: Sequence[str], match: _Mat
         np.repeat(sizes, sizes)[here].astype(np.float64),
         np.zeros(len(here)),
     )
-    return own.joined(_units(lessons, own, touched, texts, column, match)).in_order()
 
 
 def _units(
@@ -305,7 +388,7 @@ class _Match:
         self._units, self._touched = lessons.units, touched
         asked = {unit for units in lessons.units.values() for unit in units}
         if touched.several:
-            asked |= set(lessons.queries)
+            asked |= {*lessons.queries, *lessons.wrong}
         texts = sorted(asked)
         self._place = {text: index for index, text in enumerate(texts)}
         self._table: NDArray[np.float32] = np.zeros((0, 0), np.float32)

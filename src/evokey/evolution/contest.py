@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evokey.evolution.judge import DEPTH, Judge
-from evokey.overlay import Touched
+from evokey.overlay import Touched, greatest
 from evokey.stores.embedded import ordinals
 from evokey.types import Choice, Numbers, Scores
 
 Table = NDArray[np.float32]
-Move = tuple[float, float, float]
-"""β, η and λ."""
+Move = tuple[float, float, float, float]
+"""β, η, λ and γ."""
 NEAREST = 32
 """Taught texts that are looked at first."""
 STRIDE = 16
@@ -43,7 +44,7 @@ class Contest:
         """nDCG@10 of all queries, and of bystanders: their own documents have learned nothing."""
         judge = Judge(np.concatenate([self.gains, self.other_gains], axis=1), ideals)
         found: list[dict[Choice, Scores]] = [{} for _ in range(1 + bystanders)]
-        for _, group in groupby(choices, key=_move):
+        for _, group in groupby(choices, key=attrgetter("move")):
             alike = list(group)
             scores = np.stack([self._scores(choice) for choice in alike])
             for outcomes, stay in zip(found, (False, True), strict=False):
@@ -52,7 +53,7 @@ class Contest:
         return found
 
     def _scores(self, choice: Choice) -> Table:
-        moved = self.moved[_move(choice)]
+        moved = self.moved[choice.move]
         if choice.handicap is None:
             return moved
         return np.maximum(moved, self.recalled[choice.units] - np.float32(choice.handicap) * self.self_similarity)
@@ -61,10 +62,6 @@ class Contest:
         found = np.where(scores > self.floor, scores, -np.inf)
         others = np.broadcast_to(self.others, (len(scores), *self.others.shape))
         return np.concatenate([found, others], axis=-1)
-
-
-def _move(choice: Choice) -> Move:
-    return choice.spread, choice.units, choice.step
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +154,7 @@ class Recall:
 
     def everyone(self, totals: Table) -> Table:
         """The same, of all documents for all queries."""
-        best = np.full((len(totals), len(self.starts) - 1), -np.inf, np.float32)
-        some = np.flatnonzero(np.diff(self.starts))
-        if len(some):
-            best[:, some] = np.maximum.reduceat(totals[:, self.texts], self.starts[some], axis=1)
-        return best
+        return greatest(totals[:, self.texts], self.starts)
 
     def keep(self, kept: NDArray[np.bool_], totals: Table, right: Table, floor: float) -> None:
         """Mark the ten documents that are best recalled for each query, its right ones aside, and those of the right

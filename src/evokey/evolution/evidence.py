@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from evokey.ledger.lessons import Vote
@@ -22,6 +22,8 @@ class Taught:
 
     grades: Mapping[str, Mapping[int, float]]
     units: Mapping[str, Sequence[str]]
+    wrong: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    """Queries, of these and of others, with the documents that somebody named wrong, and how wrong."""
 
     @cached_property
     def queries(self) -> tuple[str, ...]:
@@ -32,28 +34,30 @@ class Taught:
 
 
 def taught(votes: Iterable[Vote], units: Mapping[str, Sequence[str]]) -> Taught:
-    """Merge verdicts: the latest of each actor, then the mean over actors; right is a mean above 0."""
+    """Merge verdicts: the latest of each actor, then the mean over actors; above 0 is right, below is wrong."""
     heard: dict[str, list[tuple[str | None, Sequence[tuple[int, float]]]]] = {}
     for query, actor, said in votes:
         heard.setdefault(query, []).append((actor, said))
-    grades = {query: _merged(heard[query]) for query in sorted(heard)}
-    grades = {query: right for query, right in grades.items() if right}
-    return Taught(grades, {query: units[query] for query in grades if query in units})
+    merged = {query: _merged(heard[query]) for query in sorted(heard)}
+    grades = {query: right for query, said in merged.items() if (right := {n: g for n, g in said.items() if g > 0})}
+    wrong = {query: bad for query, said in merged.items() if (bad := {n: -g for n, g in said.items() if g < 0})}
+    return Taught(grades, {query: units[query] for query in grades if query in units}, wrong)
 
 
 def _merged(heard: Sequence[tuple[str | None, Sequence[tuple[int, float]]]]) -> dict[int, float]:
+    """The mean verdict on each document."""
     if len(heard) == 1:
-        return {number: grade for number, grade in sorted(heard[0][1]) if grade > 0}
+        return dict(sorted(heard[0][1]))
     latest: dict[int, dict[str | None, float]] = {}
     for actor, said in heard:
         for number, grade in said:
             latest.setdefault(number, {})[actor] = grade
-    right = {}
+    merged = {}
     for number in sorted(latest):
         given = sorted(grade for grade in latest[number].values() if grade)  # 0 takes a verdict back
-        if sum(given) > 0:
-            right[number] = sum(given) / len(given)
-    return right
+        if given:
+            merged[number] = sum(given) / len(given)
+    return merged
 
 
 def _hash(query: str) -> int:

@@ -31,6 +31,7 @@ SPREADS = (0.0, 0.5, 1.0)
 STEPS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 UNITS = (0.0, 0.5, 1.0, 2.0)
 HANDICAPS = (None, 0.4, 0.3, 0.2, 0.1, 0.0)
+AWAY = (0.1, 0.2, 0.4)
 FEW = 20
 """Below so many queries a cross-fit says nothing: recall rows alone."""
 FEW_HANDICAPS = (0.2, 0.1, 0.0)
@@ -68,13 +69,18 @@ class Guarded:
     lens: str = "none"
     """Which retrievers' questions may pass a lens: none, dense, or all. Off until it is measured on all sets."""
 
+    negatives: bool = True
+    """Whether documents that were named wrong may be pushed away from the query."""
+
     def __post_init__(self) -> None:
         if self.lens not in LENSES:
             raise InvalidSettings(f"policy guarded: lens is one of {', '.join(LENSES)}, not {self.lens!r}")
 
     weighs: ClassVar[bool] = False
-    _attributed: dict[str, tuple[Any, Any, Attribution]] = field(default_factory=dict, init=False, repr=False)
-    """What was attributed last, by retriever: for which lessons and rows."""
+    _attributed: dict[str, tuple[tuple[Taught, Any, bool], Attribution]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    """What was attributed last, by retriever: for which lessons and rows, and whether with the wrong ones."""
     hears: ClassVar[bool] = True
 
     def propose(
@@ -101,22 +107,23 @@ class Guarded:
         return self._proposal(names, plan, untaught, jury, quality)
 
     def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
-        if not log.taught.queries:
+        if not (log.taught.queries or (choice.away and log.taught.wrong)):
             return UNTAUGHT
-        attribution = self._attribution(retriever, log.taught)
+        attribution = self._attribution(retriever, log.taught, wrong=choice.away > 0)
         self._attributed.clear()
         if choice.turn is None:
             return attribution.overlay(choice)
         lenses = Focus(retriever, attribution, choice.anchored).lenses((choice.turn,))
         return attribution.overlay(choice, lenses.get(choice.turn))
 
-    def _attribution(self, retriever: Retriever, lessons: Taught) -> Attribution:
-        """Kept from the proposal until it is published."""
-        rows = retriever.store.rows
+    def _attribution(self, retriever: Retriever, lessons: Taught, *, wrong: bool) -> Attribution:
+        """Kept from the proposal until it is published. wrong: with what speaks against documents."""
+        key = lessons, retriever.store.rows, wrong
         known = self._attributed.get(retriever.name)
-        if known is None or known[0] is not lessons or known[1] is not rows:
-            known = self._attributed[retriever.name] = lessons, rows, self.attribute(retriever, lessons)
-        return known[2]
+        if known is None or known[0][0] is not lessons or known[0][1] is not key[1] or known[0][2] < wrong:
+            heard = lessons if wrong else replace(lessons, wrong={})
+            known = self._attributed[retriever.name] = key, self.attribute(retriever, heard)
+        return known[1]
 
     def attribute(self, retriever: Retriever, lessons: Taught) -> Attribution:
         """Who was taught what."""
@@ -166,7 +173,8 @@ class Fit:
         searched: Sequence[str],
     ) -> None:
         self._policy = policy
-        attribution = policy._attribution(retriever, lessons)
+        wrong = policy.negatives and retriever.kind != "multi"  # appended vectors push nobody away
+        attribution = policy._attribution(retriever, lessons, wrong=wrong)
         wanted = policy.lens in ("all", retriever.kind) and len(lessons.queries) >= FEW
         focus = Focus(retriever, attribution) if wanted else None
         others = beside(retriever, attribution, searched)
@@ -184,7 +192,8 @@ class Fit:
         asked = sum(len(trial.asked) for trial in self.folds)
         self.strangers = sum(trial.strangers() for trial in self.folds) / max(asked, 1)
         """The share of the held-out queries whose documents the other folds never touched."""
-        self.untouched = 1 - len(attribution.documents) / max(len(retriever.store.rows), 1)
+        self.untouched = 1 - len(attribution.learners) / max(len(retriever.store.rows), 1)
+        self._pushes = attribution.push is not None
 
     def choices(self) -> list[Choice]:
         """The grid, without what makes a pinned query worse."""
@@ -192,7 +201,7 @@ class Fit:
 
     def choose(self) -> Choice:
         """First without a lens; then all lenses join; then the best of these, with keys that move less or more."""
-        plain = self._chosen(self._policy.grid(self.own.has_units))[0]
+        plain = self._pushing(self._chosen(self._policy.grid(self.own.has_units))[0])
         if not self._lenses:
             return plain
         turned = {turn: self._turned(turn, (NOTHING, plain)) for turn in self._lenses}
@@ -205,6 +214,12 @@ class Fit:
         choice, expected = self._chosen([NOTHING, plain, *chain(*(self._turned(turn, moves) for turn in best))])
         clearly = plain not in expected or _behind(expected[choice], expected[plain]) > CLEARLY
         return choice if clearly else plain  # a lens changes every question: it must be worth it
+
+    def _pushing(self, plain: Choice) -> Choice:
+        """The same choice, with wrong documents pushed away if that is better."""
+        if not self._pushes:
+            return plain
+        return self._chosen([NOTHING, plain, *(replace(plain, away=away) for away in AWAY)])[0]
 
     def _turned(self, turn: Turn, choices: Sequence[Choice]) -> list[Choice]:
         """The same choices, through a lens."""
@@ -325,8 +340,9 @@ def _grid(units: bool) -> list[Choice]:
 
 
 def _plans(choices: Sequence[Choice], untaught: Plan, weightings: Sequence[Weights]) -> list[Plan]:
-    """Every retriever taught or not, under all weightings; the untaught plan first."""
-    taught_or_not = list(product(*(dict.fromkeys((NOTHING, choice)) for choice in choices)))
+    """Every retriever taught or not, and with the wrong pushed away or not, under all weightings; the untaught plan
+    first."""
+    taught_or_not = list(product(*(dict.fromkeys((NOTHING, replace(one, away=0.0), one)) for one in choices)))
     return list(dict.fromkeys([untaught, *product(taught_or_not, weightings)]))
 
 

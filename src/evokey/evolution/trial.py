@@ -202,15 +202,25 @@ class Trial:
             self._weights[way], self._moments[way] = weights.astype(np.float32), self._attribution.moments(*way, total)
         return sheet.block.pulled(sheet.likeness, self._weights[way])
 
-    def _moved(self, sheet: Sheet, steps: Iterable[Choice]) -> Iterator[tuple[Move, Table]]:
-        """Scores with moved keys, for every (β, η, λ) among the choices."""
-        moves = sorted({(choice.spread, choice.units, choice.step) for choice in steps})
-        for way, group in groupby(moves, key=lambda move: move[:2]):
-            wanted = [move[2] for move in group]
-            pulled = self._pulled(sheet, way) if any(wanted) else None
-            for step in wanted:
-                norms = self._attribution.norms(step, self._moments.get(way))
-                yield (*way, step), sheet.moved(pulled, step, norms) if step else sheet.base
+    def _pushed(self, sheet: Sheet) -> Any:
+        """What speaks against documents that were wrong; nothing if none was."""
+        push = self._attribution.push
+        return 0.0 if push is None else sheet.block.pulled(sheet.likeness, push.weights.astype(np.float32))
+
+    def _moved(self, sheet: Sheet, choices: Iterable[Choice]) -> Iterator[tuple[Move, Table]]:
+        """Scores with moved keys, for every (β, η, λ, γ) among the choices."""
+        moves = sorted({choice.move for choice in choices})
+        pushed: Any = self._pushed(sheet) if any(away for *_, away in moves) else None
+        for way, group in groupby(moves, key=lambda one: one[:2]):
+            wanted = [one[2:] for one in group]
+            pulled: Any = self._pulled(sheet, way) if any(map(any, wanted)) else None
+            for step, away in wanted:
+                norms = self._attribution.norms(step, self._moments.get(way), away)
+                if away:
+                    table = sheet.moved(np.float32(step) * pulled - np.float32(away) * pushed, 1.0, norms)
+                else:
+                    table = sheet.moved(pulled, step, norms) if step else sheet.base
+                yield (*way, step, away), table
 
     def _recalling(self, units: float) -> Recall:
         """Which texts recall which documents; with the units, if these have a say."""

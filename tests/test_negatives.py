@@ -1,0 +1,111 @@
+"""Documents that somebody named wrong: how far they are pushed away, who is left alone, and how it is undone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import Always, Opener, ranking
+
+import evokey
+from evokey.accounting import report
+from evokey.types import Choice
+
+AWAY = Choice(away=0.4)
+
+
+def at(degrees: float) -> np.ndarray:
+    angle = np.radians(degrees)
+    return np.array([np.cos(angle), np.sin(angle)], np.float32)
+
+
+def fan(memory: evokey.Memory) -> None:
+    ids = ["level", "middle", "upright"]
+    vectors = np.stack([at(0), at(45), at(90)])
+    memory.add([evokey.Document(id, id) for id in ids], vectors=vectors)
+
+
+def scores(memory: evokey.Memory, vector: np.ndarray) -> dict[str, float]:
+    return {hit.id: hit.score for hit in memory.search("asked", vector=vector)}
+
+
+def test_a_wrong_document_is_pushed_away_and_others_stay(opened: Opener, always: Always) -> None:
+    memory = opened(encoder="given")
+    fan(memory)
+    before = scores(memory, at(20))
+    memory.feedback("flat", relevant=["middle"], irrelevant=["level"], vector=at(20))
+    always(AWAY)
+    assert memory.evolve().published
+    # One document was wrong once: its mass is 1 and so is the median, and its key moves by −γ/2 of the query.
+    moved = at(0) - 0.2 * at(20)
+    after = scores(memory, at(20))
+    assert after["level"] == pytest.approx(float(moved @ at(20) / np.linalg.norm(moved)), abs=1e-6)
+    assert after["middle"] == before["middle"] and after["upright"] == before["upright"]
+    (found,) = report(memory).displacements
+    assert found.within and found.largest == pytest.approx(1 - float(at(0) @ moved / np.linalg.norm(moved)), abs=1e-6)
+
+
+def test_a_push_is_bounded_however_many_say_so(opened: Opener, always: Always) -> None:
+    memory = opened(encoder="given")
+    fan(memory)
+    for number in range(50):
+        memory.feedback(f"flat {number}", relevant=["middle"], irrelevant=["level"], vector=at(20))
+    memory.feedback("once", relevant=["level"], irrelevant=["upright"], vector=at(80))
+    always(AWAY)
+    memory.evolve()
+    (found,) = report(memory).displacements
+    assert found.within and found.bound == pytest.approx(1 - np.sqrt(1 - 0.4**2))
+    least = at(0) - 0.4 * at(20)
+    assert scores(memory, at(20))["level"] > float(least @ at(20) / np.linalg.norm(least))
+
+
+@pytest.mark.parametrize("encoder", ["bm25", "wordllama"])
+def test_who_was_only_wrong_is_touched_only_if_pushed(opened: Opener, always: Always, encoder: str) -> None:
+    memory = opened(encoder=encoder)
+    memory.add([{"id": id, "text": text} for id, text in (("tea", "green tea"), ("pea", "green pea"))])
+    memory.feedback("something green to drink", relevant=["tea"], irrelevant=["pea"])
+    untaught = ranking(memory, "green")
+    always(Choice(step=0.5))
+    memory.evolve()
+    assert memory.stats().documents_touched == 1
+    assert dict(ranking(memory, "green"))["pea"] == dict(untaught)["pea"]
+    memory.feedback("a vegetable", relevant=["pea"])
+    memory.forget(query="a vegetable")
+    always(Choice(step=0.5, away=0.4))
+    memory.feedback("leaves in hot water", relevant=["tea"])
+    memory.evolve()
+    assert memory.stats().documents_touched == 2
+    assert dict(ranking(memory, "green"))["pea"] < dict(untaught)["pea"]
+    (view,) = memory.explain("pea", "green").views
+    assert view.after < view.before and [(pull.text, pull.amount < 0) for pull in view.pulls] == [
+        ("something green to drink", True)
+    ]
+    memory.forget(query="something green to drink")
+    assert dict(ranking(memory, "green"))["pea"] == dict(untaught)["pea"]
+
+
+def test_a_verdict_that_was_taken_back_pushes_nobody(opened: Opener, always: Always) -> None:
+    memory = opened(encoder="bm25")
+    memory.add([{"id": id, "text": text} for id, text in (("tea", "green tea"), ("pea", "green pea"))])
+    untaught = ranking(memory, "green")
+    memory.feedback("something green", irrelevant=["pea"], actor="ann")
+    memory.feedback("something green", relevant={"pea": 0.0}, actor="ann")
+    memory.feedback("a warm drink", relevant=["tea"])
+    always(AWAY)
+    memory.evolve()
+    assert dict(ranking(memory, "green"))["pea"] == dict(untaught)["pea"]
+
+
+@pytest.mark.parametrize("negatives", [True, False])
+def test_a_document_that_is_always_in_the_way_is_learned_to_be_wrong(opened: Opener, negatives: bool) -> None:
+    """Nobody shares a right document, so that only what was wrong can be learned for questions yet to come."""
+    memory = opened(encoder="bm25", policy={"name": "guarded", "negatives": negatives})
+    memory.add([{"id": f"d{n}", "text": f"leaf{n} tree with many other words to read"} for n in range(60)])
+    memory.add([{"id": "magnet", "text": "please wait here with these words"}])
+    for number in range(40):
+        memory.feedback(f"please tell me about leaf{number}", relevant=[f"d{number}"], irrelevant=["magnet"])
+    held_out = [f"please tell me about leaf{number}" for number in range(40, 60)]
+    assert all(memory.search(query)[0].id == "magnet" for query in held_out)
+    choice = memory.evolve().choice["bm25"]
+    found = [memory.search(query)[0].id for query in held_out]
+    assert (choice.away > 0) == negatives
+    assert (found == [f"d{number}" for number in range(40, 60)]) == negatives
