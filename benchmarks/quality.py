@@ -17,7 +17,10 @@ HOLDOUT = "--seeds 3 --most 2000"
 LIVE = "--encoder bm25 --seeds 1 --policy none,guarded,live:hyde"
 BENCHES: dict[str, list[tuple[list[str], str]]] = {
     "holdout": [
-        (MINILM, f"--encoder {DENSE} --policy none,guarded,nudge-n --rate 0.3,0.5,0.8 {HOLDOUT}"),
+        (
+            [*MINILM, "bright_theoremqa_theorems"],
+            f"--encoder {DENSE} --policy none,guarded,nudge-n --rate 0.3,0.5,0.8 {HOLDOUT}",
+        ),
         (MINILM, f"--encoder {DENSE} --policy paper {HOLDOUT}"),
         (["pubmedqa_l", "clinc150"], f"--encoder {DENSE} --policy none,guarded,nudge-n {HOLDOUT}"),
         (HALF, f"--encoder bm25 --policy none,guarded --rate 0.3,0.5,0.8 {HOLDOUT}"),
