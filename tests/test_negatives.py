@@ -105,7 +105,9 @@ def test_a_document_that_is_always_in_the_way_is_learned_to_be_wrong(opened: Ope
         memory.feedback(f"please tell me about leaf{number}", relevant=[f"d{number}"], irrelevant=["magnet"])
     held_out = [f"please tell me about leaf{number}" for number in range(40, 60)]
     assert all(memory.search(query)[0].id == "magnet" for query in held_out)
-    choice = memory.evolve().choice["bm25"]
+    told = memory.evolve()
+    choice = told.choice["bm25"]
     found = [memory.search(query)[0].id for query in held_out]
     assert (choice.away > 0) == negatives
+    assert told.documents == memory.stats().documents_touched == 40 + negatives
     assert (found == [f"d{number}" for number in range(40, 60)]) == negatives

@@ -13,7 +13,7 @@ speaks against a document, αₑ < 0, less than γ/λ. Two bounds hold for 1 −
 - by direction: k is a positive combination of k⁰ and V, so it lies on the arc between them, and never goes farther
   than V itself, the mean of what was taught: 1 − cos(k⁰, V). This holds for every λ.
 
-A document's bound is the smaller one. Sparse keys are not normalised: their displacement is the mass m itself, m ≤ λ.
+A document's bound is the smaller one. Sparse keys are not normalised: their displacement is the mass itself, m ≤ λ + γ.
 
 **Hubness.** N₁₀ is how often a document is among the first ten, over the taught queries and over neutral ones (titles
 of documents spread evenly over the collection), before teaching and after. Where few documents are found by everything,
@@ -95,7 +95,7 @@ class Displacement:
     median: float
     largest: float
     bound: float
-    """What no document can pass, by λ alone."""
+    """What no document can pass, by λ and γ alone."""
     within: bool
     """Whether every document keeps to its own bound."""
     moved: Sequence[float]

@@ -13,6 +13,7 @@ from collections.abc import Generator as Generator_
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -615,7 +616,9 @@ class Memory:
         judged = replace(empty, held_out=proposal.held_out, taught=proposal.taught)
         if not proposal.changes:
             return replace(judged, reason="no choice is better than the untaught index: nothing to publish")
-        touched = {number for grades in lessons.grades.values() for number in grades}
+        pushed = lessons.wrong if any(one.away for one in proposal.choice.values()) else {}
+        spoken = chain(lessons.grades.values(), pushed.values())
+        touched = {number for grades in spoken for number in grades}
         return replace(
             judged,
             reason=_reason(proposal),
