@@ -21,8 +21,8 @@ from evokey.evolution.evidence import Taught
 from evokey.evolution.judge import DEPTH, Judge, ideal
 from evokey.evolution.pools import DEPTH as POOL
 from evokey.lens import Lens, Turn
-from evokey.overlay import UNTAUGHT, Touched
-from evokey.retriever import Retriever, search
+from evokey.overlay import Touched
+from evokey.retriever import Retriever
 from evokey.stores.embedded import Block
 from evokey.types import Choice, Ranking, Scores
 
@@ -76,7 +76,8 @@ class Trial:
         *,
         deep: bool = False,
     ) -> None:
-        """deep: what a lens brings from outside a query's pool is looked for, by a search of the corpus."""
+        """deep: what comes from outside a query's pool is looked for, by a search of the corpus: a lens brings it, or
+        touched documents fall behind it."""
         self._attribution, self._retriever, self._asked, self._pools = taught, retriever, asked, pools
         self._lenses: Mapping[Turn, Lens] = lenses or {}
         self._deep = deep
@@ -145,7 +146,7 @@ class Trial:
         """A query's pool as the lens would order it. Unless asked to go deep, what lies deeper is not looked for."""
         pool = self._pools[query]
         if lens is None or lens not in self._lenses or not len(pool):
-            return pool
+            return self._untouched_by(self._question(query)) if self._deep and len(pool) >= POOL else pool
         if query not in self._seen:
             self._seen[query] = self._turned(query, pool)
         return self._seen[query].get(lens, pool)
@@ -159,7 +160,7 @@ class Trial:
         if not turned:
             return {}
         if self._deep:
-            return {turn: search(self._retriever, one, POOL, UNTAUGHT) for turn, one in turned.items()}
+            return {turn: self._untouched_by(one) for turn, one in turned.items()}
         store = self._retriever.store
         touched = Touched.of(pool.numbers, store.rows.sizes(pool.numbers))
         found = {}
@@ -168,6 +169,10 @@ class Trial:
             order = np.lexsort((pool.numbers, -best))
             found[turn] = Ranking(pool.numbers[order], np.asarray(best[order], np.float64))
         return found
+
+    def _untouched_by(self, question: Any) -> Ranking:
+        """The best untouched documents, from wherever: touched ones may all fall behind what lies beyond the pool."""
+        return self._retriever.store.scan(question).top(POOL, self._attribution.documents, None)
 
     def _sheets(self, lens: Turn | None = None) -> Iterator[Sheet]:
         """Sheets of a bounded size; a single one is kept, as it is asked for again and again."""
