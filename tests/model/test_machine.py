@@ -264,8 +264,9 @@ class Machine(RuleBasedStateMachine):
     def check_report(self, report: EpochReport, up_to: int) -> None:
         grades = self.oracle.taught(up_to)
         assert report.lessons == len(grades)
-        credited = {id for right in grades.values() for id in right}
-        assert report.documents == (len(credited) if report.choice else 0)
+        pushed = self.oracle.wrong(up_to) if any(one.away for one in report.choice.values()) else {}
+        touched = {id for said in (*grades.values(), *pushed.values()) for id in said}
+        assert report.documents == (len(touched) if report.choice else 0)
         assert report.choice.keys() == report.weights.keys() == (set(self.oracle.encoders) if report.choice else set())
         if not grades:
             assert not report.choice and report.taught is None
