@@ -127,3 +127,33 @@ def test_a_pinned_document_is_not_pushed_behind_what_lies_beyond_its_pool(opened
     memory.evolve()
     assert memory.search("pinned", 1, vector=at(0), epoch=0)[0].id == "near0"
     assert "near0" in [hit.id for hit in memory.search("pinned", 10, vector=at(0))]
+
+
+def test_the_account_names_who_pushed(opened: Opener, always: Always) -> None:
+    memory = opened(encoder="bm25")
+    memory.add([{"id": id, "text": text} for id, text in (("tea", "green tea"), ("pea", "green pea"))])
+    memory.feedback("a warm drink", relevant=["tea"], actor="ann")
+    memory.feedback("something green", irrelevant=["pea"], actor="bob")
+    for choice, named in ((Choice(step=0.5), {"ann"}), (Choice(step=0.5, away=0.4), {"ann", "bob"})):
+        always(choice)
+        memory.feedback("a cup", relevant=["tea"], actor="ann")
+        memory.evolve()
+        account = report(memory)
+        assert {one.name for one in account.actors.largest} == named
+        assert {one.name for one in account.credited.largest} == {"tea"}
+
+
+def test_a_part_that_was_pushed_behind_another_is_explained(opened: Opener, always: Always) -> None:
+    memory = opened(encoder="bm25", keys={"name": "chunks", "tokens": 16, "overlap": 0})
+    parts = (
+        "please wait here for the ferry to come over from the island at noon",
+        "please wait there until the train has come in from the north late at night",
+    )
+    memory.add([{"id": "two", "text": ". ".join(parts)}, {"id": "one", "text": "the moon"}])
+    memory.feedback("please wait here for a ferry", relevant=["one"], irrelevant=["two"])
+    always(Choice(away=0.4))
+    memory.evolve()
+    (view,) = memory.explain("two", "please wait").views
+    assert view.by == "next best part" and view.after <= view.before
+    assert [(pull.text, pull.amount < 0) for pull in view.pulls] == [("please wait here for a ferry", True)]
+    assert view.after == pytest.approx(dict(ranking(memory, "please wait"))["two"])

@@ -1,6 +1,7 @@
 """What a memory has learned, accounted for: who taught, who learned most, how far keys moved, who became a hub.
 
-**Shares.** Credit is a verdict "right" that holds today, one for each query, document and actor. Whether a few dominate
+**Shares.** Credit is a verdict "right" that holds today, one for each query, document and actor; of actors and queries
+also a verdict "wrong", where wrong documents are pushed away. Whether a few dominate
 is told by the effective number, 1/Σp² (ten equal actors: 10; one with nearly all: close to 1), and by Gini's
 coefficient.
 
@@ -163,7 +164,9 @@ def report(memory: Memory, *, asked: int = ASKED, named: int = NAMED) -> Account
     index, epoch = memory._index, memory.epochs()[stats.epoch]
     before, after = index.overlays(0), index.overlays(epoch.number)
     log = index.log(epoch.lessons_to)
-    credits = held(log.lessons.credits(epoch.lessons_to)) if epoch.choice else []
+    said = held(log.lessons.credits(epoch.lessons_to)) if epoch.choice else []
+    credits = [one for one in said if one.grade > 0]
+    heard = said if any(choice.away for choice in epoch.choice.values()) else credits
     reader = Reader(memory, index)
     touched = sorted({number for overlay in after.of.values() for number in overlay.documents.tolist()})
     queries = sample(list({credit.query for credit in credits}), asked)
@@ -180,8 +183,8 @@ def report(memory: Memory, *, asked: int = ASKED, named: int = NAMED) -> Account
         documents=stats.documents,
         touched=len(touched),
         pupils=[Pupil(titles[one].id, titles[one].title, learned[one], moved[one]) for one in best],
-        actors=concentration(Counter(credit.actor for credit in credits), named),
-        queries=concentration(Counter(" ".join(credit.query.split()).casefold() for credit in credits), named),
+        actors=concentration(Counter(credit.actor for credit in heard), named),
+        queries=concentration(Counter(" ".join(credit.query.split()).casefold() for credit in heard), named),
         credited=concentration(Counter(reader.ids(numbered)), named),
         displacements=[_displacement(one, after.of[one.name], moves[one.name]) for one in index.retrievers],
         taught=reader.hubness(found["taught"], learned, named),
@@ -198,9 +201,9 @@ def displacements(memory: Memory) -> list[Displacement]:
 
 
 def held(credits: Iterable[Credit]) -> list[Credit]:
-    """The verdicts "right" that count: of each actor, on a query and document, the latest."""
+    """The verdicts that count: of each actor, on a query and document, the latest, if it was not taken back."""
     latest = {(one.query, one.number, one.actor): one for one in credits}
-    return [one for one in latest.values() if one.grade > 0]
+    return [one for one in latest.values() if one.grade]
 
 
 def concentration(counts: Mapping[Any, int], named: int = NAMED) -> Concentration:

@@ -45,8 +45,10 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
         pull, norms = overlay.pull[rows.start : rows.stop], overlay.norms[rows]
         likeness = np.asarray(keys.likeness(asked), np.float64)
         grown = keys.grown(likeness, keys.pulled(said, pull), step, norms)
-        row = int(grown.argmax())
+        was, row = row, int(grown.argmax())
         by, after = "moved key", float(grown[row])
+        if row != was and pull.indptr[row] == pull.indptr[row + 1]:  # its best part was pushed behind another
+            by, row = "next best part", was
         span = slice(pull.indptr[row], pull.indptr[row + 1])
         own = pull.indices[span].tolist(), step * pull.data[span]
         pulls = _pulls(overlay, keys, likeness[row : row + 1], said, *own, float(norms[row]))
@@ -109,4 +111,4 @@ def _terms(
         learned = float(scale @ taught.scores(lone)[list(texts)]) if isinstance(taught, SparseBlock) and texts else 0.0
         if now or learned:
             found.append(Term(word, before, now + learned))
-    return sorted(found, key=lambda term: -term.after)
+    return sorted(found, key=lambda term: -max(term.before, abs(term.after)))

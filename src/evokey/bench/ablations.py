@@ -29,7 +29,11 @@ class CreditRetrieved(Guarded):
             for query, numbers in found.items()
             if not lessons.grades[query].keys().isdisjoint(numbers)
         }
-        return super().attribute(retriever, Taught(grades, lessons.units)) if grades else _nobody(retriever, lessons)
+        return (
+            super().attribute(retriever, Taught(grades, lessons.units, lessons.wrong))
+            if grades
+            else _nobody(retriever, lessons)
+        )
 
 
 def _retrieved(retriever: Retriever, query: str) -> Sequence[int]:

@@ -287,7 +287,7 @@ def stats(
 
 
 def _account(account: accounting.Account, plot: Path | None) -> None:
-    screen.say(f"epoch {account.epoch}: {account.touched} of {account.documents} documents have learned")
+    screen.say(f"epoch {account.epoch}: {account.touched} of {account.documents} documents are touched")
     table = screen.plain_table("learned most", "texts", "key moved")
     for one in account.pupils:
         moved = ", ".join(f"{name} {far:.3f}" for name, far in one.moved.items())

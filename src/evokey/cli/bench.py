@@ -60,7 +60,8 @@ def bench(
     seeds: Annotated[int, typer.Option(help="How many splits, dealt by lot.")] = 3,
     units: Annotated[str | None, typer.Option(help="Teach recorded expansions beside the queries: their name.")] = None,
     wrong: Annotated[
-        int, typer.Option(help="Lessons also name what is wrong among so many that the untaught index finds first.")
+        int,
+        typer.Option(min=0, help="Lessons also name what is wrong among so many that the untaught index finds first."),
     ] = 0,
     batches: Annotated[int, typer.Option(help="Of a stream.")] = 10,
     most: Annotated[int | None, typer.Option(help="Take at most so many judged queries, by lot.")] = None,

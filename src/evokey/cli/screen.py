@@ -119,7 +119,8 @@ def choice_lines(report: EpochReport) -> Iterator[str]:
     """How each retriever learned, in words."""
     for name, choice in report.choice.items():
         parts = [f"weight {report.weights[name]:g}"]
-        parts.append(f"keys move (step {choice.step:g})" if choice.step else "keys stay")
+        if choice.step or not choice.away:
+            parts.append(f"keys move (step {choice.step:g})" if choice.step else "keys stay")
         parts.append("no recall rows" if choice.handicap is None else f"recall rows (handicap {choice.handicap:g})")
         if choice.lens is not None:
             parts.append(f"questions pass a lens ({choice.lens:g})")

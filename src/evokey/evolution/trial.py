@@ -89,6 +89,7 @@ class Trial:
         """Outcomes so far: of the queries, and of bystanders."""
         self._kept: dict[Turn | None, Sheet] = {}
         self._seen: dict[str, dict[Turn, Ranking]] = {}
+        self._deeper: dict[str, Ranking] = {}
         self._questions: dict[str, Any] = {}
 
     @property
@@ -146,7 +147,7 @@ class Trial:
         """A query's pool as the lens would order it. Unless asked to go deep, what lies deeper is not looked for."""
         pool = self._pools[query]
         if lens is None or lens not in self._lenses or not len(pool):
-            return self._untouched_by(self._question(query)) if self._deep and len(pool) >= POOL else pool
+            return self._beyond(query) if self._deep and len(pool) >= POOL else pool
         if query not in self._seen:
             self._seen[query] = self._turned(query, pool)
         return self._seen[query].get(lens, pool)
@@ -169,6 +170,11 @@ class Trial:
             order = np.lexsort((pool.numbers, -best))
             found[turn] = Ranking(pool.numbers[order], np.asarray(best[order], np.float64))
         return found
+
+    def _beyond(self, query: str) -> Ranking:
+        if query not in self._deeper:
+            self._deeper[query] = self._untouched_by(self._question(query))
+        return self._deeper[query]
 
     def _untouched_by(self, question: Any) -> Ranking:
         """The best untouched documents, from wherever: touched ones may all fall behind what lies beyond the pool."""
