@@ -8,7 +8,6 @@ no choice are left out first, by bounds that hold for all choices at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby, product
 from typing import Any
 
@@ -20,49 +19,16 @@ from evokey.evolution.contest import Contest, Deal, Move, Own, Recall, Table
 from evokey.evolution.evidence import Taught
 from evokey.evolution.judge import DEPTH, Judge, ideal
 from evokey.evolution.pools import DEPTH as POOL
+from evokey.evolution.sheet import Sheet
 from evokey.lens import Lens, Turn
 from evokey.overlay import Touched
 from evokey.retriever import Retriever
-from evokey.stores.embedded import Block
 from evokey.types import Choice, Ranking, Scores
 
 Way = tuple[float, float]
 """β and η."""
 CELLS = 1_000_000
 """Size of the score tables worked on at a time (queries × touched documents)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """Some asked queries (first axis) against all touched documents, before any choice."""
-
-    asked: Sequence[str]
-    questions: Sequence[Any]
-    touched: Touched
-    block: type[Block[Any]]
-    rows: Table
-    """Likeness of the touched documents' rows."""
-    likeness: Table
-    """Of the taught texts."""
-    spoken: Table
-    """The same, to the queries as they were asked: without a lens."""
-    base: Table
-    """Untaught scores of the documents."""
-    floor: float
-
-    @property
-    def least(self) -> float:
-        """The least score with which a document is found."""
-        return float(np.nextafter(np.float32(self.floor), np.float32(np.inf)))
-
-    def moved(self, pulled: Any, step: float, norms: Scores) -> Table:
-        """Scores with keys moved by one step λ: what is pulled, and the norms of the moved keys."""
-        return np.asarray(self.touched.best(self.block.grown(self.rows, pulled, step, norms)), np.float32)
-
-    @property
-    def self_similarity(self) -> Table:
-        """Of each query, as a column."""
-        return np.array([question.self_similarity for question in self.questions], np.float32)[:, None]
 
 
 class Trial:
