@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from evokey.evolution.judge import DEPTH, Judge
+from evokey.evolution.judge import DEPTH, Judge, Keys, keys
 from evokey.overlay import Touched, greatest
 from evokey.stores.embedded import ordinals
 from evokey.types import Choice, Numbers, Scores
@@ -44,24 +44,34 @@ class Contest:
         """nDCG@10 of all queries, and of bystanders: their own documents have learned nothing."""
         judge = Judge(np.concatenate([self.gains, self.other_gains], axis=1), ideals)
         found: list[dict[Choice, Scores]] = [{} for _ in range(1 + bystanders)]
-        for _, group in groupby(choices, key=attrgetter("move")):
-            alike = list(group)
-            scores = np.stack([self._scores(choice) for choice in alike])
-            for outcomes, stay in zip(found, (False, True), strict=False):
-                seen = np.where(self.gains > 0, self.base, scores) if stay else scores
-                outcomes.update(zip(alike, judge(self._beside_others(seen)), strict=True))
+        alike: dict[tuple[float, ...], dict[Move, dict[float | None, Choice]]] = {}
+        for move, group in groupby(choices, key=attrgetter("move")):
+            by_handicap = {choice.handicap: choice for choice in group}
+            key = (move[1], *(handicap for handicap in by_handicap if handicap is not None))
+            alike.setdefault(key, {})[move] = by_handicap
+        for (units, *handicaps), moves in alike.items():
+            moved, rows = self._keys([self.moved[move] for move in moves]), self._keys(self._recalled(units, handicaps))
+            for outcomes, tables, others in zip(found, moved, rows, strict=False):
+                for by_handicap, scores in zip(moves.values(), judge.better(tables, others), strict=True):
+                    judged = zip((None, *handicaps), scores, strict=True)
+                    outcomes.update((by_handicap[one], part) for one, part in judged if one in by_handicap)
         return found
 
-    def _scores(self, choice: Choice) -> Table:
-        moved = self.moved[choice.move]
-        if choice.handicap is None:
-            return moved
-        return np.maximum(moved, self.recalled[choice.units] - np.float32(choice.handicap) * self.self_similarity)
+    def _recalled(self, units: float, handicaps: Sequence[float]) -> list[Table]:
+        """What recall rows score, by their handicap."""
+        return [self.recalled[units] - np.float32(one) * self.self_similarity for one in handicaps]
 
-    def _beside_others(self, scores: Table) -> Table:
-        found = np.where(scores > self.floor, scores, -np.inf)
-        others = np.broadcast_to(self.others, (len(scores), *self.others.shape))
-        return np.concatenate([found, others], axis=-1)
+    def _keys(self, tables: Sequence[Table]) -> tuple[Keys, Keys]:
+        """Of the contestants in these tables (first axis), and of the untouched documents beside them; and the same
+        when right documents stay where they are."""
+        width, others = self.base.shape[1], self.others
+        table = np.empty((1 + len(tables), len(others), width + others.shape[1]), np.float32)
+        for part, scores in zip(table, (self.base, *tables), strict=True):
+            part[:, :width], part[:, width:] = scores, others
+        found = keys(np.where(table > self.floor, table, -np.inf))
+        stay = found.copy()
+        np.copyto(stay[:, :, :width], found[0, :, :width], where=self.gains > 0)
+        return found[1:], stay[1:]
 
 
 @dataclass(frozen=True, slots=True)

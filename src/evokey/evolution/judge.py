@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,11 @@ from evokey.types import Numbers, Scores
 
 DEPTH = 10
 DISCOUNT = 1 / np.log2(np.arange(2, DEPTH + 2))
+Keys = NDArray[np.int64]
+PLACE = 2**32 - 1
+"""The part of a key that tells its column."""
+NEVER = int(np.array(-np.inf, np.float32).view(np.int32) ^ np.int32(-(2**31))) << 32
+"""The key of a score of −inf, and more, is never found."""
 
 
 def ideal(grades: Mapping[int, float]) -> float:
@@ -31,21 +36,35 @@ class Judge:
     """
 
     def __init__(self, gains: NDArray[np.float32], ideals: Scores) -> None:
-        self._gains, self._ideals = gains, ideals
+        self._gains, self._ideals = np.ascontiguousarray(gains, np.float64), ideals
+        self._starts = np.arange(len(gains))[:, None] * gains.shape[1]
 
     def __call__(self, scores: NDArray[np.float32]) -> Scores:
-        top = best(scores, DEPTH)
-        gains = np.take_along_axis(np.broadcast_to(self._gains, scores.shape), top, -1)
-        gains = np.where(np.isneginf(np.take_along_axis(scores, top, -1)), 0, gains)
+        return self._gained(np.sort(keys(scores), axis=-1))
+
+    def better(self, tables: Keys, others: Keys) -> Iterator[Scores]:
+        """Of each of the tables: by itself, and with each of the others, place by place the better of the two."""
+        both = np.empty((1 + len(others), *tables.shape[1:]), np.int64)
+        for table in tables:
+            both[0] = table
+            np.minimum(table, others, out=both[1:])
+            both.sort(axis=-1)
+            yield self._gained(both)
+
+    def _gained(self, ranked: Keys) -> Scores:
+        top = ranked[..., :DEPTH]
+        gains = np.where(top < NEVER, self._gains.take((top & PLACE) + self._starts), 0)
         return np.asarray(gains @ DISCOUNT[: top.shape[-1]] / self._ideals, np.float64)
 
 
 def best(scores: NDArray[np.float32], depth: int) -> Numbers:
-    """Columns of the best scores of each row, best first, equals in order.
+    """Columns of the best scores of each row, best first, equals in order."""
+    return np.sort(keys(scores), axis=-1)[..., :depth] & PLACE
 
-    Score and column are sorted as one whole number: that is exact, and much faster than a stable sort of indices.
-    """
+
+def keys(scores: NDArray[np.float32]) -> Keys:
+    """Score and column as one whole number: the less, the better. Sorting these is exact, and much faster than a stable
+    sort of indices; and the lesser of two keys of a place is that of the better score."""
     bits = (scores + np.float32(0)).view(np.int32)  # −0 becomes 0
     descending = np.where(bits < 0, bits ^ np.int32(-(2**31)), ~bits).astype(np.int64)
-    packed = (descending << 32) | np.arange(scores.shape[-1])
-    return np.asarray(np.sort(packed, axis=-1)[..., :depth] & 0xFFFFFFFF, np.int64)
+    return (descending << 32) | np.arange(scores.shape[-1])

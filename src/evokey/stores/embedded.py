@@ -66,7 +66,7 @@ class Block(ABC, Generic[Question]):
         """
         if texts.ndim == 1 and texts.dtype == evidence.dtype == np.float64:
             return product(evidence, texts)
-        return (evidence @ texts.T).T
+        return np.ascontiguousarray((evidence @ texts.T).T)  # beside tables of the same layout
 
     @staticmethod
     def grown(base: NDArray[Any], pulled: Any, step: float, norms: Scores) -> NDArray[Any]:
