@@ -125,11 +125,14 @@ class Attribution:
     @property
     def learners(self) -> Numbers:
         """The documents that have learned anything."""
-        return self.documents[np.unique(self._places(self.pairs))]
+        learned = np.zeros(len(self.documents), bool)
+        learned[self._places(self.pairs)] = True
+        return self.documents[learned]
 
     def _places(self, pairs: Pairs) -> Numbers:
         """The document (its place among the touched ones) of each pair."""
-        return np.searchsorted(self.touched.starts, pairs.rows, side="right") - 1
+        several = self.touched.several
+        return np.searchsorted(self.touched.starts, pairs.rows, side="right") - 1 if several else pairs.rows
 
     @cached_property
     def has_units(self) -> bool:
@@ -151,7 +154,8 @@ class Attribution:
 
     def _omega(self, pairs: Pairs, spread: float, units: float) -> Scores:
         """What each pair weighs."""
-        return np.asarray(pairs.grades * pairs.credited ** (-spread) * self.say(pairs, units))
+        counts = np.arange(1, pairs.credited.max(initial=0) + 1) ** (-spread)  # few differ, and powers are slow
+        return np.asarray(pairs.grades * counts[pairs.credited.astype(np.int64) - 1] * self.say(pairs, units))
 
     def _total(self, matrix: sparse.csr_array) -> Scores:
         """Σω + c of each row; 1 where nothing was taught."""
@@ -192,9 +196,9 @@ class Attribution:
         sums = (self.whole or self)._sums_of(spread, units)
         along, square = sums.along.copy(), sums.square.copy()
         if self.missing is not None:  # what the whole has, less what this part has not
-            rows, missing = self._sum(self.missing, spread, units)
-            along[rows] -= np.vecdot(self.base.vectors[rows], missing)
-            square[rows] += np.vecdot(missing, missing) - 2 * np.vecdot(sums.vectors[rows], missing)
+            missing = self._sum(self.missing, spread, units)
+            along -= np.vecdot(self.base.vectors, missing)
+            square += np.vecdot(missing, missing) - 2 * np.vecdot(sums.vectors, missing)
         return Moments((spread, units), total, along / total, square / total**2)
 
     def norms(self, step: float, moments: Moments | None, away: float = 0.0) -> Scores:
@@ -214,8 +218,8 @@ class Attribution:
             along, own, cross = np.zeros((3, len(self.base)))
             along[push.rows] = np.vecdot(self.base.vectors[push.rows], push.vectors)
             own[push.rows] = np.vecdot(push.vectors, push.vectors)
-            rows, vectors = self._sum(self.pairs.where(np.isin(self.pairs.rows, push.rows)), *moments.way)
-            cross[rows] = np.vecdot(vectors, push.vectors[np.searchsorted(push.rows, rows)]) / moments.total[rows]
+            vectors = self._sum(self.pairs.where(np.isin(self.pairs.rows, push.rows)), *moments.way)
+            cross[push.rows] = np.vecdot(vectors[push.rows], push.vectors) / moments.total[push.rows]
             self._pushes[moments.way] = along, own, cross
         return self._pushes[moments.way]
 
@@ -224,20 +228,17 @@ class Attribution:
         assert isinstance(self.base, DenseBlock)
         key = (spread, units)
         if key not in self._sums:
-            rows, some = self._sum(self.pairs, *key)
-            vectors = np.zeros_like(self.base.vectors)
-            vectors[rows] = some
+            vectors = self._sum(self.pairs, *key)
             self._sums[key] = Sums(vectors, np.vecdot(self.base.vectors, vectors), np.vecdot(vectors, vectors))
         return self._sums[key]
 
-    def _sum(self, pairs: Pairs, spread: float, units: float) -> tuple[Numbers, Vectors]:
-        """Σ ω e of the rows that have pairs."""
+    def _sum(self, pairs: Pairs, spread: float, units: float) -> Vectors:
+        """Σ ω e of each row."""
         assert isinstance(self.block, DenseBlock)
-        rows, firsts = np.unique(pairs.rows, return_index=True)
         omega = self._omega(pairs, spread, units).astype(np.float32)
-        starts = np.append(firsts, len(pairs.rows))
-        matrix = sparse.csr_array((omega, pairs.columns, starts), (len(rows), len(self.texts)))
-        return rows, np.asarray(matrix @ self.block.vectors)
+        starts = np.searchsorted(pairs.rows, np.arange(len(self.base) + 1))
+        matrix = sparse.csr_array((omega, pairs.columns, starts), (len(self.base), len(self.texts)))
+        return np.asarray(matrix @ self.block.vectors)
 
     @cached_property
     def _sums(self) -> dict[tuple[float, float], Sums]:
@@ -294,7 +295,8 @@ class Pairs:
     """A unit's share among its query's units; 0 for the query itself."""
 
     def where(self, kept: NDArray[Any]) -> Pairs:
-        return Pairs(*(part[kept] for part in self._parts))
+        rows = np.flatnonzero(kept) if kept.dtype == bool else kept
+        return Pairs(*(part.take(rows) for part in self._parts))
 
     def joined(self, others: Pairs) -> Pairs:
         return Pairs(*map(np.concatenate, zip(self._parts, others._parts, strict=True)))

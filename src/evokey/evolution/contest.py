@@ -6,23 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
-from evokey.evolution.judge import DEPTH, Judge, Keys, keys
-from evokey.overlay import Touched, greatest
+from evokey.evolution.judge import Judge, Keys, keys
+from evokey.evolution.tables import Table, marks, tenth
 from evokey.stores.embedded import ordinals
 from evokey.types import Choice, Numbers, Scores
 
-Table = NDArray[np.float32]
 Move = tuple[float, float, float, float]
 """β, η, λ and γ."""
-NEAREST = 32
-"""Taught texts that are looked at first."""
-STRIDE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +69,7 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Deal:
-    """Puts values of contestants, query by query, into a table."""
+    """Puts values of contestants (last axis), query by query, into a table."""
 
     queries: Numbers
     places: Numbers
@@ -87,108 +80,40 @@ class Deal:
         sizes = np.bincount(queries, minlength=count)
         return cls(queries, ordinals(sizes), (count, int(sizes.max(initial=0))))
 
-    def __call__(self, values: NDArray[Any], missing: float = -np.inf) -> Table:
-        table = np.full(self.shape, missing, np.float32)
-        table[self.queries, self.places] = values
+    def __call__(self, values: Table, missing: float = -np.inf) -> Table:
+        table = np.full((*values.shape[:-1], *self.shape), missing, np.float32)
+        table[..., self.queries, self.places] = values
         return table
 
 
-@dataclass(frozen=True, slots=True)
-class Own:
-    """The right documents of each query, among the columns of a table."""
+class Qualifying:
+    """Who may be among the ten best of a query, by any of the tables that it sees.
 
-    queries: Numbers
-    columns: Numbers
-    deal: Deal
+    Right documents and others are looked at apart, as right ones stay behind when their query is a bystander.
+    """
 
-    @classmethod
-    def of(cls, right: Table) -> Own:
-        queries, columns = np.nonzero(right)
-        return cls(queries, columns, Deal.of(queries, len(right)))
+    def __init__(self, right: Table, others: Table, least: float) -> None:
+        """others: the scores of untouched documents; least: what a document must score to be found."""
+        self.kept = np.zeros(right.shape, bool)
+        self._at = marks(right > 0)
+        self._deal = Deal.of(self._at[0], len(right))
+        self._least = np.maximum(others[:, -1], np.float32(least))
+        self._own: list[Table] = []
+        self._bars: list[Table] = []
 
-    def ahead(self, table: Table, bar: Table) -> NDArray[np.bool_]:
-        """Which of them are among the ten best of them, and reach the bar."""
-        scores = table[self.queries, self.columns]
-        bar = np.maximum(bar, _tenth(self.deal(scores)))
-        return np.asarray(scores >= bar[self.queries])
+    def see(self, table: Table) -> None:
+        own = table[self._at]
+        table[self._at] = -np.inf
+        bar = np.maximum(tenth(table), self._least)
+        self.kept |= table >= bar[:, None]
+        table[self._at] = own
+        self._own.append(own)
+        self._bars.append(bar)
 
-    def bar(self, table: Table) -> Table:
-        """What other documents must score at least to be among their ten best."""
-        aside = table[self.queries, self.columns]
-        table[self.queries, self.columns] = -np.inf
-        found = _tenth(table)
-        table[self.queries, self.columns] = aside
-        return found
-
-
-def _tenth(table: Table) -> Table:
-    """The tenth-best score of each row, or less; −inf where there are fewer. Of columns dealt into heaps, the
-    tenth-best heap is not above the tenth-best column."""
-    heaps = table.shape[1] // STRIDE
-    best = table[:, : STRIDE * heaps].reshape(len(table), STRIDE, heaps).max(axis=1) if heaps > DEPTH else table
-    width = best.shape[1]
-    if width < DEPTH:
-        return np.full(len(table), -np.inf, np.float32)
-    return np.asarray(np.partition(best, width - DEPTH, axis=1)[:, width - DEPTH])
-
-
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """Which taught texts recall which documents."""
-
-    starts: Numbers
-    texts: Numbers
-    """The texts of each document, from its start to the next."""
-    owners: Sequence[int]
-    firsts: Sequence[int]
-    """The documents of each text, in order, from its first to the next."""
-
-    @classmethod
-    def of(cls, weights: sparse.csr_array, touched: Touched) -> Recall:
-        starts = weights.indptr[touched.starts].astype(np.int64)
-        owners = np.repeat(np.arange(len(touched.documents)), np.diff(starts))
-        order = np.argsort(weights.indices, kind="stable")
-        firsts = np.searchsorted(weights.indices[order], np.arange(weights.shape[1] + 1))
-        return cls(starts, weights.indices.astype(np.int64), owners[order].tolist(), firsts.tolist())
-
-    def scores(self, totals: Table, queries: Numbers, documents: Numbers) -> Table:
-        """The best text of a document for a query, for each of these pairs; −inf where it has none."""
-        sizes = self.starts[documents + 1] - self.starts[documents]
-        best, some = np.full(len(queries), -np.inf, np.float32), np.flatnonzero(sizes)
-        if len(some):
-            sizes = sizes[some]
-            texts = self.texts[np.repeat(self.starts[documents[some]], sizes) + ordinals(sizes)]
-            ends = np.cumsum(sizes)
-            best[some] = np.maximum.reduceat(totals[np.repeat(queries[some], sizes), texts], ends - sizes)
-        return best
-
-    def everyone(self, totals: Table) -> Table:
-        """The same, of all documents for all queries."""
-        return greatest(totals[:, self.texts], self.starts)
-
-    def keep(self, kept: NDArray[np.bool_], totals: Table, right: Table, floor: float) -> None:
-        """Mark the ten documents that are best recalled for each query, its right ones aside, and those of the right
-        ones that are recalled no worse: no more than ten for each text."""
-        nearest = np.argpartition(-totals, NEAREST, axis=1)[:, :NEAREST] if totals.shape[1] > NEAREST else None
-        for query, (marks, said) in enumerate(zip(kept, totals, strict=True)):
-            wanted = set(np.flatnonzero(right[query]).tolist())
-            for near in (None if nearest is None else nearest[query], np.arange(len(said))):
-                if near is not None and self._keep(marks, said, near, wanted, floor):
-                    break
-
-    def _keep(self, marks: NDArray[np.bool_], said: Table, near: Numbers, right: set[int], floor: float) -> bool:
-        """Look at these texts, nearest first; tells whether they were enough."""
-        found, last = set[int](), np.inf
-        order = near[np.argsort(-said[near], kind="stable")]
-        for text, score in zip(order.tolist(), said[order].tolist(), strict=True):
-            if score <= floor:
-                return True
-            if len(found) >= DEPTH and score < last:
-                return True
-            owners = self.owners[self.firsts[text] : self.firsts[text + 1]]
-            others = [owner for owner in owners if owner not in right][:DEPTH]
-            marks[others] = True
-            marks[[owner for owner in owners if owner in right][:DEPTH]] = True
-            found.update(others)
-            last = score
-        return False
+    def end(self, base: Table) -> Table:
+        """Look at the right documents, where they are now and where they stay; what others must score at the least."""
+        lowest: Table = np.min(self._bars, axis=0)
+        own, bars = np.stack([*self._own, base[self._at]]), np.stack([*self._bars, lowest])
+        bars = np.maximum(bars, tenth(self._deal(own)))
+        self.kept[self._at] = (own >= bars[:, self._at[0]]).any(axis=0)
+        return lowest

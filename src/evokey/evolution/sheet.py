@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evokey.evolution.contest import Table
+from evokey.evolution.tables import Table
 from evokey.overlay import Touched
 from evokey.stores.embedded import Block
 from evokey.types import Scores

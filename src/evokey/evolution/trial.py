@@ -12,17 +12,19 @@ from itertools import groupby, product
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from evokey.evolution.attribution import Attribution, Moments
-from evokey.evolution.contest import Contest, Deal, Move, Own, Recall, Table
+from evokey.evolution.attribution import Attribution, Evidence, Moments
+from evokey.evolution.contest import Contest, Deal, Move, Qualifying
 from evokey.evolution.evidence import Taught
 from evokey.evolution.judge import DEPTH, Judge, ideal
 from evokey.evolution.pools import DEPTH as POOL
+from evokey.evolution.recall import Recall
 from evokey.evolution.sheet import Sheet
+from evokey.evolution.tables import Table, marks
 from evokey.lens import Lens, Turn
 from evokey.overlay import Touched
 from evokey.retriever import Retriever
+from evokey.stores.embedded import NO_NUMBERS
 from evokey.types import Choice, Ranking, Scores
 
 Way = tuple[float, float]
@@ -48,7 +50,7 @@ class Trial:
         self._lenses: Mapping[Turn, Lens] = lenses or {}
         self._deep = deep
         self._learned = self._attribution.learned()
-        self._weights: dict[Way, sparse.csr_array] = {}
+        self._weights: dict[Way, Evidence] = {}
         self._moments: dict[Way, Moments | None] = {}
         self._recall: dict[bool, Recall] = {}
         self._known: list[dict[Choice, Scores]] = [{}, {}]
@@ -174,10 +176,16 @@ class Trial:
 
     def _pulled(self, sheet: Sheet, way: Way) -> Any:
         """What one (β, η) pulls. Tables are of single precision, and so is this."""
+        weights, total = self._evidence(way)
+        if way not in self._moments:
+            self._moments[way] = self._attribution.moments(*way, total)
+        return sheet.block.pulled(sheet.likeness, weights)
+
+    def _evidence(self, way: Way) -> Evidence:
         if way not in self._weights:
             weights, total = self._attribution.evidence(*way)
-            self._weights[way], self._moments[way] = weights.astype(np.float32), self._attribution.moments(*way, total)
-        return sheet.block.pulled(sheet.likeness, self._weights[way])
+            self._weights[way] = Evidence(weights.astype(np.float32), total)
+        return self._weights[way]
 
     def _pushed(self, sheet: Sheet) -> Any:
         """What speaks against documents that were wrong; nothing if none was."""
@@ -203,7 +211,7 @@ class Trial:
         """Which texts recall which documents; with the units, if these have a say."""
         key = units > 0
         if key not in self._recall:
-            self._recall[key] = Recall.of(self._attribution.weights(0.0, float(key)), self._attribution.touched)
+            self._recall[key] = Recall.of(self._evidence((0.0, float(key))).weights, self._attribution.touched)
         return self._recall[key]
 
     def _scores(self, sheet: Sheet, choice: Choice) -> Table:
@@ -247,25 +255,18 @@ class Trial:
         """The documents that may reach the top ten under some choice.
 
         A document is among the ten best by the better of two scores only if it is so by one of them: by a moved key, or
-        by a recall row. Right documents and others are looked at apart, as right ones stay behind when their query is a
-        bystander.
+        by a recall row.
         """
         right, moved = self._gains(sheet.asked), {}
-        own = Own.of(right)
-        kept, ahead = np.zeros(sheet.base.shape, bool), np.zeros(len(own.queries), bool)
-        lowest = np.full(len(others), np.inf, np.float32)
-        for move, table in self._moved(sheet, choices):
-            moved[move] = table
-            bar = np.maximum(own.bar(table), others[:, -1])
-            kept |= table >= np.maximum(bar, np.float32(sheet.least))[:, None]
-            ahead |= own.ahead(table, bar)
-            lowest = np.minimum(lowest, bar)
-        kept[own.queries, own.columns] = ahead | own.ahead(sheet.base, lowest)
+        qualifying = Qualifying(right, others, sheet.least)
+        for move, moved[move] in self._moved(sheet, choices):
+            qualifying.see(moved[move])
+        least, kept = qualifying.end(sheet.base), qualifying.kept
         totals, recalling = sheet.block.total(sheet.spoken), {}
         for units in {choice.units for choice in choices if choice.handicap is not None}:
             recalling[units] = self._recalling(units)
-            recalling[units].keep(kept, totals, right, sheet.floor)
-        queries, columns = np.nonzero(kept)
+            recalling[units].keep(kept, totals, right, least)
+        queries, columns = marks(kept)
         deal = Deal.of(queries, len(kept))
         return Contest(
             {move: deal(table[queries, columns]) for move, table in moved.items()},
@@ -280,25 +281,27 @@ class Trial:
 
     def _untouched(self, sheet: Sheet, lens: Turn | None) -> tuple[Table, Table]:
         """The ten best untouched documents of each pool: scores and gains. No choice but the lens changes them."""
-        scores = np.full((len(sheet.asked), DEPTH), -np.inf, np.float32)
-        gains = np.zeros((len(sheet.asked), DEPTH), np.float32)
-        for row, query in enumerate(sheet.asked):
-            pool, grades = self._pool(query, lens), self._asked.grades[query]
-            kept = np.flatnonzero(~np.isin(pool.numbers, self._attribution.documents))[:DEPTH]
-            scores[row, : len(kept)] = pool.scores[kept]
-            gains[row, : len(kept)] = [grades.get(int(number), 0.0) for number in pool.numbers[kept]]
+        pools = [self._pool(query, lens) for query in sheet.asked]
+        numbers = np.concatenate([NO_NUMBERS, *(pool.numbers for pool in pools)])
+        queries = np.repeat(np.arange(len(pools)), [len(pool) for pool in pools])
+        at = np.flatnonzero(~np.isin(numbers, self._attribution.documents))
+        places = Deal.of(queries[at], len(pools)).places
+        first = places < DEPTH
+        at, where = at[first], (queries[at][first], places[first])
+        scores, gains = np.full((len(pools), DEPTH), -np.inf, np.float32), np.zeros((len(pools), DEPTH), np.float32)
+        scores[where] = np.concatenate([np.zeros(0), *(pool.scores for pool in pools)])[at]
+        grades = [self._asked.grades[query] for query in sheet.asked]
+        found = zip(queries[at].tolist(), numbers[at].tolist(), strict=True)
+        gains[where] = [grades[query].get(number, 0.0) for query, number in found]
         return scores, gains
 
     def _gains(self, asked: Sequence[str]) -> Table:
         """Grades of the touched documents."""
-        documents = self._attribution.documents
+        documents, grades = self._attribution.documents, [self._asked.grades[query] for query in asked]
         gains = np.zeros((len(asked), len(documents)), np.float32)
-        if not len(documents):
-            return gains
-        for row, query in enumerate(asked):
-            grades = self._asked.grades[query]
-            numbers = np.array(list(grades), np.int64)
-            place = np.minimum(np.searchsorted(documents, numbers), len(documents) - 1)
-            here = documents[place] == numbers
-            gains[row, place[here]] = np.array(list(grades.values()))[here]
+        numbers = np.array([number for some in grades for number in some], np.int64)
+        values = np.array([grade for some in grades for grade in some.values()], np.float32)
+        queries = np.repeat(np.arange(len(asked)), [len(some) for some in grades])
+        here = np.flatnonzero(np.isin(numbers, documents))
+        gains[queries[here], np.searchsorted(documents, numbers[here])] = values[here]
         return gains
