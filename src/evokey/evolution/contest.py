@@ -9,7 +9,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from evokey.evolution.judge import Judge, Keys, keys
+from evokey.evolution.judge import DEPTH, Judge, Keys, descending, keys
 from evokey.evolution.tables import Table, marks, tenth
 from evokey.stores.embedded import ordinals
 from evokey.types import Choice, Numbers, Scores
@@ -69,7 +69,7 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Deal:
-    """Puts values of contestants (last axis), query by query, into a table."""
+    """Puts values of contestants, query by query, into a table."""
 
     queries: Numbers
     places: Numbers
@@ -81,8 +81,8 @@ class Deal:
         return cls(queries, ordinals(sizes), (count, int(sizes.max(initial=0))))
 
     def __call__(self, values: Table, missing: float = -np.inf) -> Table:
-        table = np.full((*values.shape[:-1], *self.shape), missing, np.float32)
-        table[..., self.queries, self.places] = values
+        table = np.full(self.shape, missing, np.float32)
+        table[self.queries, self.places] = values
         return table
 
 
@@ -95,8 +95,7 @@ class Qualifying:
     def __init__(self, right: Table, others: Table, least: float) -> None:
         """others: the scores of untouched documents; least: what a document must score to be found."""
         self.kept = np.zeros(right.shape, bool)
-        self._at = marks(right > 0)
-        self._deal = Deal.of(self._at[0], len(right))
+        self._at = marks(right)
         self._least = np.maximum(others[:, -1], np.float32(least))
         self._own: list[Table] = []
         self._bars: list[Table] = []
@@ -114,6 +113,11 @@ class Qualifying:
         """Look at the right documents, where they are now and where they stay; what others must score at the least."""
         lowest: Table = np.min(self._bars, axis=0)
         own, bars = np.stack([*self._own, base[self._at]]), np.stack([*self._bars, lowest])
-        bars = np.maximum(bars, tenth(self._deal(own)))
-        self.kept[self._at] = (own >= bars[:, self._at[0]]).any(axis=0)
+        ahead = own >= bars[:, self._at[0]]
+        some = np.flatnonzero(ahead.any(axis=0))
+        queries, columns = self._at[0][some], self._at[1][some]
+        ranks = (queries << 32) + descending(own[:, some])
+        first, end = (np.searchsorted(queries, queries, side=side) for side in ("left", "right"))
+        tenth = np.sort(ranks, axis=1)[:, np.minimum(first + DEPTH, end) - 1]
+        self.kept[queries, columns] = (ahead[:, some] & (ranks <= tenth)).any(axis=0)
         return lowest

@@ -65,6 +65,10 @@ def best(scores: NDArray[np.float32], depth: int) -> Numbers:
 def keys(scores: NDArray[np.float32]) -> Keys:
     """Score and column as one whole number: the less, the better. Sorting these is exact, and much faster than a stable
     sort of indices; and the lesser of two keys of a place is that of the better score."""
+    return (descending(scores).astype(np.int64) << 32) | np.arange(scores.shape[-1])
+
+
+def descending(scores: NDArray[np.float32]) -> NDArray[np.int32]:
+    """Whole numbers in the order of scores, the best first."""
     bits = (scores + np.float32(0)).view(np.int32)  # −0 becomes 0
-    descending = np.where(bits < 0, bits ^ np.int32(-(2**31)), ~bits).astype(np.int64)
-    return (descending << 32) | np.arange(scores.shape[-1])
+    return np.where(bits < 0, bits ^ np.int32(-(2**31)), ~bits)
