@@ -13,7 +13,6 @@ from collections.abc import Generator as Generator_
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -617,8 +616,7 @@ class Memory:
         if not proposal.changes:
             return replace(judged, reason="no choice is better than the untaught index: nothing to publish")
         pushed = lessons.wrong if any(one.away for one in proposal.choice.values()) else {}
-        spoken = chain(lessons.grades.values(), pushed.values())
-        touched = {number for grades in spoken for number in grades}
+        touched = set[int]().union(*lessons.grades.values(), *pushed.values())
         return replace(
             judged,
             reason=_reason(proposal),

@@ -302,7 +302,8 @@ class Pairs:
         return Pairs(*map(np.concatenate, zip(self._parts, others._parts, strict=True)))
 
     def in_order(self) -> Pairs:
-        return self.where(np.lexsort((self.queries, self.columns, self.rows)))
+        texts = int(max(self.columns.max(initial=0), self.queries.max(initial=0))) + 1
+        return self.where(np.argsort((self.rows * texts + self.columns) * texts + self.queries))
 
     @property
     def _parts(self) -> tuple[NDArray[Any], ...]:

@@ -71,8 +71,10 @@ class Block(ABC, Generic[Question]):
     @staticmethod
     def grown(base: NDArray[Any], pulled: Any, step: float, norms: Scores) -> NDArray[Any]:
         """Scores of rows grown by λ times what is pulled, k⁰ ⊕ λV: here ⊕ is addition, with the norm ν."""
-        moved = base + np.asarray(step, base.dtype) * pulled.astype(base.dtype, copy=False)
-        return np.asarray(moved / norms.astype(base.dtype, copy=False))
+        moved = np.asarray(step, base.dtype) * pulled.astype(base.dtype, copy=False)
+        moved += base
+        moved /= norms.astype(base.dtype, copy=False)
+        return np.asarray(moved)
 
     def moved(
         self, question: Question, base: Scores, evidence: sparse.csr_array, step: float, norms: Scores
