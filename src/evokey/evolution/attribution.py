@@ -302,8 +302,7 @@ class Pairs:
         return Pairs(*map(np.concatenate, zip(self._parts, others._parts, strict=True)))
 
     def in_order(self) -> Pairs:
-        texts = int(max(self.columns.max(initial=0), self.queries.max(initial=0))) + 1
-        return self.where(np.argsort((self.rows * texts + self.columns) * texts + self.queries))
+        return self.where(np.lexsort((self.queries, self.columns, self.rows)))
 
     @property
     def _parts(self) -> tuple[NDArray[Any], ...]:

@@ -29,8 +29,8 @@ from evokey.types import Choice, Ranking, Scores
 
 Way = tuple[float, float]
 """β and η."""
-CELLS = 1_000_000
-"""Size of the score tables worked on at a time (queries × touched documents)."""
+CELLS, KEPT = 300_000, 1_000_000
+"""Size of the score tables (queries × touched documents) that are worked on at a time, and that are kept."""
 
 
 class Trial:
@@ -55,7 +55,7 @@ class Trial:
         self._recall: dict[bool, Recall] = {}
         self._known: list[dict[Choice, Scores]] = [{}, {}]
         """Outcomes so far: of the queries, and of bystanders."""
-        self._kept: dict[Turn | None, Sheet] = {}
+        self._kept: dict[Turn | None, list[Sheet]] = {}
         self._seen: dict[str, dict[Turn, Ranking]] = {}
         self._deeper: dict[str, Ranking] = {}
         self._questions: dict[str, Any] = {}
@@ -149,16 +149,17 @@ class Trial:
         return self._retriever.store.scan(question).top(POOL, self._attribution.documents, None)
 
     def _sheets(self, lens: Turn | None = None) -> Iterator[Sheet]:
-        """Sheets of a bounded size; a single one is kept, as it is asked for again and again."""
-        attribution, queries = self._attribution, self.asked
-        size = max(1, CELLS // (attribution.block.parts * max(len(attribution.base), len(attribution.block), 1)))
-        if lens not in self._kept and 0 < len(queries) <= size:
-            self._kept[lens] = self._sheet_of(queries, lens)
-        if lens in self._kept:
-            yield self._kept[lens]
-            return
-        for start in range(0, len(queries), size):
-            yield self._sheet_of(queries[start : start + size], lens)
+        """Sheets of a bounded size; a few are kept, as they are asked for again and again."""
+        if lens not in self._kept:
+            attribution, queries = self._attribution, self.asked
+            width = attribution.block.parts * max(len(attribution.base), len(attribution.block), 1)
+            size = max(1, CELLS // width)
+            sheets = (self._sheet_of(queries[at : at + size], lens) for at in range(0, len(queries), size))
+            if len(queries) * width > KEPT:
+                yield from sheets
+                return
+            self._kept[lens] = list(sheets)
+        yield from self._kept[lens]
 
     def _sheet_of(self, asked: Sequence[str], lens: Turn | None) -> Sheet:
         attribution, touched = self._attribution, self._attribution.touched
@@ -172,6 +173,8 @@ class Trial:
         rows, likeness = attribution.base.table(questions), attribution.block.table(questions)
         spoken = likeness if turning is None else attribution.block.table(plain)
         base = np.asarray(touched.best(block.total(rows)), np.float32)
+        if likeness.ndim == 2:  # text by text, as evidence is multiplied
+            likeness = np.asfortranarray(likeness)
         return Sheet(asked, questions, touched, block, rows, likeness, spoken, base, block.floor)
 
     def _pulled(self, sheet: Sheet, way: Way) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ class Lessons:
         )
         said: dict[int, list[tuple[int, float]]] = {}
         for lesson, grade, numbers in rows:  # a row for each verdict would take twice the time
-            said.setdefault(lesson, []).extend((number, grade) for number in sorted(map(int, numbers.split(","))))
+            said.setdefault(lesson, []).extend(zip(sorted(map(int, numbers.split(","))), repeat(grade)))
         asked = self._db.all("SELECT number, query, actor FROM lessons WHERE number <= ? ORDER BY number", (up_to,))
         return [(query, actor, said[lesson]) for lesson, query, actor in asked if lesson in said]
 
