@@ -35,22 +35,32 @@ class Taught:
 
 def taught(votes: Iterable[Vote], units: Mapping[str, Sequence[str]]) -> Taught:
     """Merge verdicts: the latest of each actor, then the mean over actors; above 0 is right, below is wrong."""
-    heard: dict[str, list[tuple[str | None, Sequence[tuple[int, float]]]]] = {}
+    heard: dict[str, list[tuple[str | None, Mapping[int, float]]]] = {}
     for query, actor, said in votes:
         heard.setdefault(query, []).append((actor, said))
     merged = {query: _merged(heard[query]) for query in sorted(heard)}
-    grades = {query: right for query, said in merged.items() if (right := {n: g for n, g in said.items() if g > 0})}
-    wrong = {query: bad for query, said in merged.items() if (bad := {n: -g for n, g in said.items() if g < 0})}
+    grades = {query: right for query, said in merged.items() if (right := _right(said))}
+    wrong = {query: bad for query, said in merged.items() if (bad := _wrong(said))}
     return Taught(grades, {query: units[query] for query in grades if query in units}, wrong)
 
 
-def _merged(heard: Sequence[tuple[str | None, Sequence[tuple[int, float]]]]) -> dict[int, float]:
+def _right(said: Mapping[int, float]) -> Mapping[int, float]:
+    """Those above 0: mostly, all are."""
+    return said if min(said.values(), default=0) > 0 else {n: g for n, g in said.items() if g > 0}
+
+
+def _wrong(said: Mapping[int, float]) -> Mapping[int, float]:
+    """Those below 0, and how far below: mostly, none is."""
+    return {n: -g for n, g in said.items() if g < 0} if min(said.values(), default=0) < 0 else {}
+
+
+def _merged(heard: Sequence[tuple[str | None, Mapping[int, float]]]) -> Mapping[int, float]:
     """The mean verdict on each document."""
     if len(heard) == 1:
-        return dict(sorted(heard[0][1]))
+        return heard[0][1]
     latest: dict[int, dict[str | None, float]] = {}
     for actor, said in heard:
-        for number, grade in said:
+        for number, grade in said.items():
             latest.setdefault(number, {})[actor] = grade
     merged = {}
     for number in sorted(latest):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,8 @@ class Credit:
     grade: float
 
 
-Vote = tuple[str, str | None, Sequence[tuple[int, float]]]
-"""A query, an actor, and documents (numbers) with their grades."""
+Vote = tuple[str, str | None, Mapping[int, float]]
+"""A query, an actor, and documents (numbers, in order) with their grades."""
 
 
 class Lessons:
@@ -83,9 +82,10 @@ class Lessons:
             "JOIN documents d ON d.id = v.document AND d.hash = v.hash WHERE v.lesson <= ? GROUP BY v.lesson, v.grade",
             (up_to,),
         )
-        said: dict[int, list[tuple[int, float]]] = {}
+        said: dict[int, dict[int, float]] = {}
         for lesson, grade, numbers in rows:  # a row for each verdict would take twice the time
-            said.setdefault(lesson, []).extend(zip(sorted(map(int, numbers.split(","))), repeat(grade)))
+            found = dict.fromkeys(sorted(map(int, numbers.split(","))), grade)
+            said[lesson] = dict(sorted({**said[lesson], **found}.items())) if lesson in said else found
         asked = self._db.all("SELECT number, query, actor FROM lessons WHERE number <= ? ORDER BY number", (up_to,))
         return [(query, actor, said[lesson]) for lesson, query, actor in asked if lesson in said]
 
