@@ -88,6 +88,8 @@ class Attribution:
     """Who was wrong for what, and how wrong: grades are of that."""
     whole: Attribution | None = None
     """What this is a part of, if it is one: the same documents and texts, with fewer pairs."""
+    kept: Numbers | None = None
+    """Which of the whole's pairs these are."""
     missing: Pairs | None = None
     """The pairs that the whole has and this part has not."""
 
@@ -95,7 +97,8 @@ class Attribution:
         """What the others have taught, among the same documents and texts: some of them have learned nothing then."""
         theirs = np.array([text in queries for text in self.texts], bool)
         gone, wrong = theirs[self.pairs.queries], self.wrong.where(~theirs[self.wrong.queries])
-        return replace(self, pairs=self.pairs.where(~gone), wrong=wrong, whole=self, missing=self.pairs.where(gone))
+        kept, missing = np.flatnonzero(~gone), self.pairs.where(gone)
+        return replace(self, pairs=self.pairs.where(kept), wrong=wrong, whole=self, kept=kept, missing=missing)
 
     def only(self, queries: frozenset[str]) -> Self:
         """What these queries alone have taught."""
@@ -143,14 +146,24 @@ class Attribution:
         return self.evidence(spread, units).weights
 
     def evidence(self, spread: float, units: float) -> Evidence:
-        omega = self._omega(self.pairs, spread, units)
-        used = omega > 0
-        starts = np.searchsorted(self.pairs.rows[used], np.arange(len(self.base) + 1))
-        shape = (len(self.base), len(self.texts))
-        matrix = sparse.csr_array((omega[used], self.pairs.columns[used], starts), shape)
-        matrix.sum_duplicates()  # a unit that two queries brought
+        omega, pairs, shape = self._weighed(spread, units), self.pairs, (len(self.base), len(self.texts))
+        if self.has_units:
+            used = omega > 0
+            omega, pairs = omega[used], pairs.where(used)
+        matrix = sparse.csr_array((omega, pairs.columns, _starts(pairs.rows, len(self.base))), shape)
+        if self.has_units:
+            matrix.sum_duplicates()  # a unit that two queries brought
         total = self._total(matrix)
         return Evidence(_shared(matrix, total), total)
+
+    def _weighed(self, spread: float, units: float) -> Scores:
+        """What all pairs weigh. It is the same in a part as in the whole."""
+        if self.whole is not None and self.kept is not None:
+            return self.whole._weighed(spread, units).take(self.kept)
+        key = (spread, units)
+        if key not in self._omegas:
+            self._omegas[key] = self._omega(self.pairs, *key)
+        return self._omegas[key]
 
     def _omega(self, pairs: Pairs, spread: float, units: float) -> Scores:
         """What each pair weighs."""
@@ -196,7 +209,7 @@ class Attribution:
         sums = (self.whole or self)._sums_of(spread, units)
         along, square = sums.along.copy(), sums.square.copy()
         if self.missing is not None:  # what the whole has, less what this part has not
-            missing = self._sum(self.missing, spread, units)
+            missing = self._sum(self.missing, self._omega(self.missing, spread, units))
             along -= np.vecdot(self.base.vectors, missing)
             square += np.vecdot(missing, missing) - 2 * np.vecdot(sums.vectors, missing)
         return Moments((spread, units), total, along / total, square / total**2)
@@ -218,7 +231,8 @@ class Attribution:
             along, own, cross = np.zeros((3, len(self.base)))
             along[push.rows] = np.vecdot(self.base.vectors[push.rows], push.vectors)
             own[push.rows] = np.vecdot(push.vectors, push.vectors)
-            vectors = self._sum(self.pairs.where(np.isin(self.pairs.rows, push.rows)), *moments.way)
+            some = np.flatnonzero(np.isin(self.pairs.rows, push.rows))
+            vectors = self._sum(self.pairs.where(some), self._weighed(*moments.way).take(some))
             cross[push.rows] = np.vecdot(vectors[push.rows], push.vectors) / moments.total[push.rows]
             self._pushes[moments.way] = along, own, cross
         return self._pushes[moments.way]
@@ -228,17 +242,20 @@ class Attribution:
         assert isinstance(self.base, DenseBlock)
         key = (spread, units)
         if key not in self._sums:
-            vectors = self._sum(self.pairs, *key)
+            vectors = self._sum(self.pairs, self._weighed(*key))
             self._sums[key] = Sums(vectors, np.vecdot(self.base.vectors, vectors), np.vecdot(vectors, vectors))
         return self._sums[key]
 
-    def _sum(self, pairs: Pairs, spread: float, units: float) -> Vectors:
+    def _sum(self, pairs: Pairs, omega: Scores) -> Vectors:
         """Σ ω e of each row."""
         assert isinstance(self.block, DenseBlock)
-        omega = self._omega(pairs, spread, units).astype(np.float32)
-        starts = np.searchsorted(pairs.rows, np.arange(len(self.base) + 1))
-        matrix = sparse.csr_array((omega, pairs.columns, starts), (len(self.base), len(self.texts)))
+        parts = omega.astype(np.float32), pairs.columns, _starts(pairs.rows, len(self.base))
+        matrix = sparse.csr_array(parts, (len(self.base), len(self.texts)))
         return np.asarray(matrix @ self.block.vectors)
+
+    @cached_property
+    def _omegas(self) -> dict[tuple[float, float], Scores]:
+        return {}
 
     @cached_property
     def _sums(self) -> dict[tuple[float, float], Sums]:
@@ -318,6 +335,11 @@ class Pairs:
         )
 
 
+def _starts(rows: Numbers, count: int) -> Numbers:
+    """Where each of so many rows begins among these, which are in order, and the end."""
+    return np.append(0, np.cumsum(np.bincount(rows, minlength=count)))
+
+
 def _shared(matrix: sparse.csr_array, total: Scores) -> sparse.csr_array:
     """Weights as shares of their rows' totals."""
     shares = matrix.data / np.repeat(total, np.diff(matrix.indptr))
@@ -327,7 +349,7 @@ def _shared(matrix: sparse.csr_array, total: Scores) -> sparse.csr_array:
 def attribute(retriever: Retriever, lessons: Taught) -> Attribution:
     """Pair the documents that have a row here with the texts they were taught."""
     judged = chain(lessons.grades.values(), lessons.wrong.values())
-    numbers = np.array(sorted({number for grades in judged for number in grades}), np.int64)
+    numbers = np.array(sorted(set[int]().union(*judged)), np.int64)
     rows = retriever.store.rows
     documents = rows.having(numbers)
     touched = Touched.of(documents, rows.sizes(documents))
@@ -353,8 +375,8 @@ def _paired(
     """Queries and the documents they speak of."""
     sizes = [len(grades) for grades in verdicts.values()]
     asked = np.repeat([column[query] for query in verdicts], sizes).astype(np.int64)
-    numbers = np.array([number for grades in verdicts.values() for number in grades], np.int64)
-    grades = np.array([grade for grades in verdicts.values() for grade in grades.values()], np.float64)
+    numbers = np.fromiter(chain.from_iterable(verdicts.values()), np.int64)
+    grades = np.fromiter(chain.from_iterable(grades.values() for grades in verdicts.values()), np.float64)
     here = np.flatnonzero(np.isin(numbers, touched.documents))
     rows = [match.row(texts[asked[at]], int(numbers[at])) for at in here.tolist()] if touched.several else []
     return Pairs(

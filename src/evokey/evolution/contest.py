@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evokey.evolution.judge import DEPTH, Judge, Keys, descending, keys
-from evokey.evolution.tables import Table, marks, tenth
+from evokey.evolution.tables import Marks, Table, marks, tenth
 from evokey.stores.embedded import ordinals
 from evokey.types import Choice, Numbers, Scores
 
@@ -28,7 +30,7 @@ class Contest:
     base: Table
     gains: Table
     others: Table
-    """The ten best untouched documents."""
+    """The ten best untouched documents, or fewer."""
     other_gains: Table
     self_similarity: Table
     floor: float
@@ -80,7 +82,7 @@ class Deal:
         sizes = np.bincount(queries, minlength=count)
         return cls(queries, ordinals(sizes), (count, int(sizes.max(initial=0))))
 
-    def __call__(self, values: Table, missing: float = -np.inf) -> Table:
+    def __call__(self, values: NDArray[Any], missing: float = -np.inf) -> Table:
         table = np.full(self.shape, missing, np.float32)
         table[self.queries, self.places] = values
         return table
@@ -94,9 +96,9 @@ class Qualifying:
 
     def __init__(self, right: Table, others: Table, least: float) -> None:
         """others: the scores of untouched documents; least: what a document must score to be found."""
-        self.kept = np.zeros(right.shape, bool)
+        self.kept: Marks = np.zeros(right.shape, bool)
         self._at = marks(right)
-        self._least = np.maximum(others[:, -1], np.float32(least))
+        self._least = np.maximum(tenth(others), np.float32(least))
         self._own: list[Table] = []
         self._bars: list[Table] = []
 

@@ -270,12 +270,12 @@ class Trial:
             recalling[units] = self._recalling(units)
             recalling[units].keep(kept, totals, right, least)
         queries, columns = marks(kept)
-        deal = Deal.of(queries, len(kept))
+        deal, at = Deal.of(queries, len(kept)), queries * kept.shape[1] + columns
         return Contest(
-            {move: deal(table[queries, columns]) for move, table in moved.items()},
+            {move: deal(table.take(at)) for move, table in moved.items()},
             {units: deal(recall.scores(totals, queries, columns)) for units, recall in recalling.items()},
-            deal(sheet.base[queries, columns]),
-            deal(right[queries, columns], 0),
+            deal(sheet.base.take(at)),
+            deal(right.take(at), 0),
             others,
             gains,
             sheet.self_similarity,
@@ -283,20 +283,19 @@ class Trial:
         )
 
     def _untouched(self, sheet: Sheet, lens: Turn | None) -> tuple[Table, Table]:
-        """The ten best untouched documents of each pool: scores and gains. No choice but the lens changes them."""
+        """The ten best untouched documents of each pool, or fewer: scores and gains. No choice but the lens changes
+        them."""
         pools = [self._pool(query, lens) for query in sheet.asked]
         numbers = np.concatenate([NO_NUMBERS, *(pool.numbers for pool in pools)])
         queries = np.repeat(np.arange(len(pools)), [len(pool) for pool in pools])
         at = np.flatnonzero(~np.isin(numbers, self._attribution.documents))
-        places = Deal.of(queries[at], len(pools)).places
-        first = places < DEPTH
-        at, where = at[first], (queries[at][first], places[first])
-        scores, gains = np.full((len(pools), DEPTH), -np.inf, np.float32), np.zeros((len(pools), DEPTH), np.float32)
-        scores[where] = np.concatenate([np.zeros(0), *(pool.scores for pool in pools)])[at]
+        at = at[Deal.of(queries[at], len(pools)).places < DEPTH]
+        scores = np.concatenate([np.zeros(0), *(pool.scores for pool in pools)])[at]
         grades = [self._asked.grades[query] for query in sheet.asked]
         found = zip(queries[at].tolist(), numbers[at].tolist(), strict=True)
-        gains[where] = [grades[query].get(number, 0.0) for query, number in found]
-        return scores, gains
+        gains = np.array([grades[query].get(number, 0.0) for query, number in found], np.float32)
+        deal = Deal.of(queries[at], len(pools))
+        return deal(scores), deal(gains, 0)
 
     def _gains(self, asked: Sequence[str]) -> Table:
         """Grades of the touched documents."""
