@@ -112,7 +112,8 @@ class Qualifying:
         self._bars.append(bar)
 
     def end(self, base: Table) -> Table:
-        """Look at the right documents, where they are now and where they stay; what others must score at the least."""
+        """Look at the right documents too, where they have moved and where they stay: those that reach the bar and are
+        among the ten best of them. Returns the lowest bar of each query."""
         lowest: Table = np.min(self._bars, axis=0)
         own, bars = np.stack([*self._own, base[self._at]]), np.stack([*self._bars, lowest])
         ahead = own >= bars[:, self._at[0]]
@@ -120,6 +121,6 @@ class Qualifying:
         queries, columns = self._at[0][some], self._at[1][some]
         ranks = (queries << 32) + descending(own[:, some])
         first, end = (np.searchsorted(queries, queries, side=side) for side in ("left", "right"))
-        tenth = np.sort(ranks, axis=1)[:, np.minimum(first + DEPTH, end) - 1]
-        self.kept[queries, columns] = (ahead[:, some] & (ranks <= tenth)).any(axis=0)
+        last = np.sort(ranks, axis=1)[:, np.minimum(first + DEPTH, end) - 1]
+        self.kept[queries, columns] = (ahead[:, some] & (ranks <= last)).any(axis=0)
         return lowest

@@ -60,8 +60,8 @@ class Recall:
                 queries = queries[self._keep(kept, totals, right, least, queries, depth)]
 
     def _keep(self, kept: Marks, totals: Table, right: Table, least: Table, queries: Numbers, depth: int) -> Marks:
-        """Look at so many texts, nearest first: at one, then at two, four … more. Tells of which queries these may not
-        have been enough."""
+        """Look at so many texts, nearest first, at ever more at a time. Tells of which queries these may not have been
+        enough."""
         said = totals[queries]
         texts = nearest(said, depth)
         scores = np.take_along_axis(said, texts, 1)
@@ -78,7 +78,7 @@ class Recall:
         return left
 
     def _mark(self, kept: Marks, found: Marks, right: Table, queries: Numbers, rows: Numbers, texts: Numbers) -> None:
-        """Keep ten of a text's documents, and ten of the right ones: the first, as all score the same."""
+        """Keep the first ten of each text's documents, and of the right ones: by it, all score the same."""
         sizes = self.firsts[texts + 1] - self.firsts[texts]
         some = np.flatnonzero(sizes)
         rows, texts, sizes = rows[some], texts[some], sizes[some]
