@@ -54,11 +54,14 @@ class Field:
     def __init__(self, seed: int) -> None:
         chance = np.random.default_rng(seed)
         queries, self.documents, texts = 5, int(chance.choice([8, 30, 400])), int(chance.choice([4, 90, 700]))
-        weights = sparse.random_array((self.documents, texts), density=0.05, rng=chance, format="csr")
+        weights = sparse.random_array(
+            (self.documents, texts), density=chance.choice([0.003, 0.05]), rng=chance, format="csr"
+        )
         self.recall = Recall.of(weights, Touched.of(np.arange(self.documents), np.ones(self.documents, np.int64)))
         self.totals, self.others = table(chance, queries, texts), table(chance, queries, 12)
         self.others = -np.sort(-self.others, axis=1)[:, : int(chance.choice([0, 3, 10]))]
-        self.moved = {(0.0, 0.0, step, 0.0): table(chance, queries, self.documents) for step in STEPS}
+        far = np.float32(chance.choice([1.0, 0.3]))  # keys may be far from all questions
+        self.moved = {(0.0, 0.0, step, 0.0): far * table(chance, queries, self.documents) for step in STEPS}
         self.base = self.moved[0.0, 0.0, 0.0, 0.0]
         self.right = np.where(chance.random(self.base.shape) < chance.choice([0.02, 0.5]), 1.0, 0.0).astype(np.float32)
         self.floor = float(chance.choice([-np.inf, 0.2]))

@@ -114,6 +114,19 @@ def test_derived_files_are_made_again_from_the_ledger(tmp_path: Path) -> None:
         assert (ranking(memory, "rescue my afternoon"), ranking(memory, "show history")) == before
 
 
+def test_votes_are_read_in_the_order_of_documents_whatever_their_grades(opened: Opener) -> None:
+    memory = opened(encoder="bm25")
+    memory.add([evokey.Document(id, f"text of {id}") for id in ("z,1", "y", "x", "w", "v")])
+    memory.feedback("first", relevant={"v": 1.0, "z,1": 1 / 3, "x": 1.0}, irrelevant=["y"], actor="ada")
+    memory.feedback("second", relevant=["w"])
+    memory.feedback("third", relevant=["v"])
+    memory.add([evokey.Document("v", "another text")])  # what was said of the old one is set aside
+    votes = [(query, actor, list(said.items())) for query, actor, said in memory._lessons.votes(3)]
+    assert votes == [("first", "ada", [(1, 1 / 3), (2, -1.0), (3, 1.0)]), ("second", None, [(4, 1.0)])]
+    assert memory._lessons.votes(1) == [("first", "ada", {1: 1 / 3, 2: -1.0, 3: 1.0})]
+    assert memory._lessons.extent(3) == (3, 6) and memory._lessons.extent(1) == (1, 4)
+
+
 def test_a_ledger_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     filled(tmp_path / "kb")
     connection = sqlite3.connect(tmp_path / "kb" / "ledger.sqlite")
