@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evokey.evolution.judge import DEPTH, Judge, Keys, descending, keys
-from evokey.evolution.tables import Marks, Table, marks, tenth
+from evokey.evolution.tables import Marks, Table, tenth
 from evokey.stores.embedded import ordinals
 from evokey.types import Choice, Numbers, Scores
 
@@ -97,17 +97,18 @@ class Qualifying:
     def __init__(self, right: Table, others: Table, least: float) -> None:
         """others: the scores of untouched documents; least: what a document must score to be found."""
         self.kept: Marks = np.zeros(right.shape, bool)
-        self._at = marks(right)
+        self._at = np.flatnonzero(right)
+        self._queries = self._at // max(right.shape[1], 1)
         self._least = np.maximum(tenth(others), np.float32(least))
         self._own: list[Table] = []
         self._bars: list[Table] = []
 
     def see(self, table: Table) -> None:
-        own = table[self._at]
-        table[self._at] = -np.inf
+        own = table.take(self._at)
+        np.put(table, self._at, -np.inf)
         bar = np.maximum(tenth(table), self._least)
         self.kept |= table >= bar[:, None]
-        table[self._at] = own
+        np.put(table, self._at, own)
         self._own.append(own)
         self._bars.append(bar)
 
@@ -115,12 +116,12 @@ class Qualifying:
         """Look at the right documents too, where they have moved and where they stay: those that reach the bar and are
         among the ten best of them. Returns the lowest bar of each query."""
         lowest: Table = np.min(self._bars, axis=0)
-        own, bars = np.stack([*self._own, base[self._at]]), np.stack([*self._bars, lowest])
-        ahead = own >= bars[:, self._at[0]]
+        own, bars = np.stack([*self._own, base.take(self._at)]), np.stack([*self._bars, lowest])
+        ahead = own >= bars[:, self._queries]
         some = np.flatnonzero(ahead.any(axis=0))
-        queries, columns = self._at[0][some], self._at[1][some]
+        queries = self._queries[some]
         ranks = (queries << 32) + descending(own[:, some])
         first, end = (np.searchsorted(queries, queries, side=side) for side in ("left", "right"))
         last = np.sort(ranks, axis=1)[:, np.minimum(first + DEPTH, end) - 1]
-        self.kept[queries, columns] = (ahead[:, some] & (ranks <= last)).any(axis=0)
+        np.put(self.kept, self._at[some], (ahead[:, some] & (ranks <= last)).any(axis=0))
         return lowest

@@ -44,7 +44,8 @@ class Recall:
             sizes = sizes[some]
             texts = self.texts[np.repeat(self.starts[documents[some]], sizes) + ordinals(sizes)]
             ends = np.cumsum(sizes)
-            best[some] = np.maximum.reduceat(totals[np.repeat(queries[some], sizes), texts], ends - sizes)
+            said = totals.take(np.repeat(queries[some] * totals.shape[1], sizes) + texts)
+            best[some] = np.maximum.reduceat(said, ends - sizes)
         return best
 
     def everyone(self, totals: Table) -> Table:

@@ -12,6 +12,7 @@ from itertools import groupby, product
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from evokey.evolution.attribution import Attribution, Evidence, Moments
 from evokey.evolution.contest import Contest, Deal, Move, Qualifying
@@ -186,8 +187,9 @@ class Trial:
 
     def _evidence(self, way: Way) -> Evidence:
         if way not in self._weights:
-            weights, total = self._attribution.evidence(*way)
-            self._weights[way] = Evidence(weights.astype(np.float32), total)
+            found, total = self._attribution.evidence(*way)
+            parts = found.data.astype(np.float32), found.indices, found.indptr
+            self._weights[way] = Evidence(sparse.csr_array(parts, found.shape), total)
         return self._weights[way]
 
     def _pushed(self, sheet: Sheet) -> Any:
