@@ -123,19 +123,15 @@ def units_alone(alone: bool) -> Iterator[None]:
     if not alone:
         yield
         return
-    paired, weights = attribution._paired, attribution.Attribution.weights
+    paired = attribution.paired
 
-    def without_queries(*arguments: Any) -> attribution.Pairs:
-        pairs = paired(*arguments)
+    def without_queries(*arguments: Any) -> tuple[attribution.Pairs, attribution.Pairs]:
+        pairs, wrong = paired(*arguments)
         lessons = list(zip(pairs.rows.tolist(), pairs.queries.tolist(), strict=True))
         spoken = {lesson for lesson, share in zip(lessons, pairs.shares, strict=True) if share > 0}
-        return pairs.where((pairs.shares > 0) | np.array([lesson not in spoken for lesson in lessons], bool))
+        return pairs.where((pairs.shares > 0) | np.array([lesson not in spoken for lesson in lessons], bool)), wrong
 
-    with (
-        patch.object(attribution, "_paired", without_queries),
-        patch.object(attribution.Attribution, "weights", lambda self, spread, units: weights(self, spread, 1.0)),
-        patch.object(guarded, "UNITS", (1.0,)),
-    ):
+    with patch.object(attribution, "paired", without_queries), patch.object(guarded, "UNITS", (1.0,)):
         yield
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import evokey
 from evokey import lens
-from evokey.evolution import guarded
+from evokey.evolution import fit
 from evokey.evolution.attribution import attribute
 from evokey.evolution.bystanders import as_they_are, beside
 from evokey.evolution.focus import OPEN, WARY, Focus, sampled
@@ -218,7 +218,7 @@ def test_a_lens_that_unsettles_bystanders_is_refused(opened: Opener, dataset: An
     pools = {query: take(retriever, query, memory._index.position).ranking for query in others}
     trial = Trial(retriever, attribution, as_they_are(others, pools), pools, lenses)
     kept = [float(trial.outcomes([one])[one].mean()) for one in (Choice(lens=lens, gate=gate) for lens, gate in turns)]
-    assert kept[0] < 1 - guarded.UNSETTLED < kept[1]
+    assert kept[0] < 1 - fit.UNSETTLED < kept[1]
 
 
 def test_a_lens_lifts_questions_about_documents_that_nobody_taught(opened: Opener, dataset: Any) -> None:

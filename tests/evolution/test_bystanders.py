@@ -8,7 +8,7 @@ import pytest
 from conftest import Opener
 
 import evokey
-from evokey.evolution.guarded import INTRUDED
+from evokey.evolution.fit import INTRUDED
 from evokey.evolution.judge import ndcg
 
 

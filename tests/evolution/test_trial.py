@@ -9,8 +9,8 @@ from conftest import Dataset, Opener
 import evokey
 from evokey.evolution import pools
 from evokey.evolution.attribution import attribute
+from evokey.evolution.choosing import chosen, traffic
 from evokey.evolution.evidence import FOLDS, fold, sample
-from evokey.evolution.guarded import chosen, traffic
 from evokey.evolution.judge import Judge, best, ndcg
 from evokey.evolution.trial import Trial
 from evokey.retriever import search

@@ -6,9 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import partial
 
-from evokey.evolution.attribution import Attribution, Pairs
+from evokey.evolution.attribution import Attribution
+from evokey.evolution.choosing import Outcomes
 from evokey.evolution.evidence import Taught
-from evokey.evolution.guarded import NOTHING, Fit, Guarded, Outcomes, Plan
+from evokey.evolution.fit import NOTHING, Fit
+from evokey.evolution.guarded import Guarded
+from evokey.evolution.jury import Plan
+from evokey.evolution.pairs import Pairs
 from evokey.evolution.policy import Policy
 from evokey.overlay import UNTAUGHT
 from evokey.retriever import Retriever, search

@@ -11,27 +11,23 @@ than γ, however many say so. A document that nobody judged is never pushed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from evokey.evolution.evidence import Taught
+from evokey.evolution.pairs import Pairs, paired
 from evokey.lens import Lens
 from evokey.overlay import Overlay, Touched
 from evokey.retriever import Retriever
 from evokey.stores.embedded import Block, ordinals
 from evokey.stores.flat import DenseBlock
 from evokey.types import Choice, Numbers, Scores, Vectors
-
-RESEMBLANCE = 0.5
-ASKED = 256
-"""Texts asked at a time."""
 
 
 class Evidence(NamedTuple):
@@ -297,44 +293,6 @@ class Attribution:
         return Overlay(self.touched, self.texts, self.block, weights, norms, choice, self.learned(), lens, against)
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Columns of equal length: a row of a document, a text (column), and what binds them."""
-
-    rows: Numbers
-    columns: Numbers
-    queries: Numbers
-    """The text (column) of the query that was verified."""
-    grades: Scores
-    credited: Scores
-    """How many documents the query credits."""
-    shares: Scores
-    """A unit's share among its query's units; 0 for the query itself."""
-
-    def where(self, kept: NDArray[Any]) -> Pairs:
-        rows = np.flatnonzero(kept) if kept.dtype == bool else kept
-        return Pairs(*(part.take(rows) for part in self._parts))
-
-    def joined(self, others: Pairs) -> Pairs:
-        return Pairs(*map(np.concatenate, zip(self._parts, others._parts, strict=True)))
-
-    def in_order(self) -> Pairs:
-        return self.where(np.lexsort((self.queries, self.columns, self.rows)))
-
-    @property
-    def _parts(self) -> tuple[NDArray[Any], ...]:
-        return self.rows, self.columns, self.queries, self.grades, self.credited, self.shares
-
-    def renumbered(self, rows: Numbers, columns: Numbers) -> Pairs:
-        """The same pairs when only these rows and columns are left."""
-        return replace(
-            self,
-            rows=np.searchsorted(rows, self.rows),
-            columns=np.searchsorted(columns, self.columns),
-            queries=np.searchsorted(columns, self.queries),
-        )
-
-
 def _starts(rows: Numbers, count: int) -> Numbers:
     """Where each of so many rows begins among these, which are in order, and the end."""
     return np.append(0, np.cumsum(np.bincount(rows, minlength=count)))
@@ -356,84 +314,6 @@ def attribute(retriever: Retriever, lessons: Taught) -> Attribution:
     base = retriever.store.take(documents)
     units = (unit for units in lessons.units.values() for unit in units)
     texts = tuple(sorted({*lessons.queries, *units, *lessons.wrong}))
-    column = {text: index for index, text in enumerate(texts)}
-    match = _Match(retriever, touched, base, lessons)
-    own = _paired(lessons.grades, touched, texts, column, match)
-    pairs = own.joined(_units(lessons, own, touched, texts, column, match)).in_order()
-    wrong = _paired(lessons.wrong, touched, texts, column, match).in_order()
+    pairs, wrong = paired(retriever, lessons, touched, base, texts)
     words = [retriever.words(text) for text in texts]
     return Attribution(touched, base, texts, retriever.texts(texts), words, pairs, wrong)
-
-
-def _paired(
-    verdicts: Mapping[str, Mapping[int, float]],
-    touched: Touched,
-    texts: Sequence[str],
-    column: Mapping[str, int],
-    match: _Match,
-) -> Pairs:
-    """Queries and the documents they speak of."""
-    sizes = [len(grades) for grades in verdicts.values()]
-    asked = np.repeat([column[query] for query in verdicts], sizes).astype(np.int64)
-    numbers = np.fromiter(chain.from_iterable(verdicts.values()), np.int64)
-    grades = np.fromiter(chain.from_iterable(grades.values() for grades in verdicts.values()), np.float64)
-    here = np.flatnonzero(np.isin(numbers, touched.documents))
-    rows = [match.row(texts[asked[at]], int(numbers[at])) for at in here.tolist()] if touched.several else []
-    return Pairs(
-        np.array(rows, np.int64) if touched.several else np.searchsorted(touched.documents, numbers[here]),
-        asked[here],
-        asked[here],
-        grades[here],
-        np.repeat(sizes, sizes)[here].astype(np.float64),
-        np.zeros(len(here)),
-    )
-
-
-def _units(
-    lessons: Taught, own: Pairs, touched: Touched, texts: Sequence[str], column: Mapping[str, int], match: _Match
-) -> Pairs:
-    """The pairs of expansion units, beside those of their queries."""
-    found: list[tuple[int, int, int, float, float, float]] = []
-    queried, owners = np.array([text in lessons.units for text in texts], bool), touched.owners
-    for at in np.flatnonzero(queried[own.columns]).tolist() if lessons.units else ():
-        asked, owner = int(own.columns[at]), int(owners[own.rows[at]])
-        for unit, share in match.shares(texts[asked], owner):
-            row = match.row(unit, owner)
-            found.append((row, column[unit], asked, float(own.grades[at]), float(own.credited[at]), share))
-    parts = list(zip(*found, strict=True)) or [()] * 6
-    rows, columns, queries = (np.array(part, np.int64) for part in parts[:3])
-    return Pairs(rows, columns, queries, *(np.array(part, np.float64) for part in parts[3:]))
-
-
-class _Match:
-    """How well texts, each asked by itself, find documents: which row is credited, and how a query's units share."""
-
-    def __init__(self, retriever: Retriever, touched: Touched, base: Block[Any], lessons: Taught) -> None:
-        self._units, self._touched = lessons.units, touched
-        asked = {unit for units in lessons.units.values() for unit in units}
-        if touched.several:
-            asked |= {*lessons.queries, *lessons.wrong}
-        texts = sorted(asked)
-        self._place = {text: index for index, text in enumerate(texts)}
-        self._table: NDArray[np.float32] = np.zeros((0, 0), np.float32)
-        if texts and len(base):
-            questions = [retriever.lesson(text, {}) for text in texts]
-            parts = [base.total(base.table(questions[at : at + ASKED])) for at in range(0, len(texts), ASKED)]
-            self._table = np.concatenate(parts)
-
-    def row(self, text: str, number: int) -> int:
-        """The row of a document that a text matches best."""
-        rows = self._touched.rows(number)
-        first = int(rows.start)
-        return first if rows.stop - first == 1 else first + int(np.argmax(self._table[self._place[text], rows]))
-
-    def shares(self, query: str, number: int) -> list[tuple[str, float]]:
-        """The units that count for a document, and their shares of the query's credit."""
-        units: Sequence[str] = self._units.get(query, ())
-        if not units:
-            return []
-        rows = self._touched.rows(number)
-        gains = np.array([max(0.0, float(self._table[self._place[unit], rows].max())) for unit in units])
-        gains[gains < RESEMBLANCE * gains.max()] = 0
-        total = gains.sum()
-        return [(unit, gain / total) for unit, gain in zip(units, gains, strict=True) if gain > 0] if total else []

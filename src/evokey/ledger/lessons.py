@@ -83,9 +83,13 @@ class Lessons:
             (up_to,),
         )
         said: dict[int, dict[int, float]] = {}
+        several = set()
         for lesson, grade, numbers in rows:  # a row for each verdict would take twice the time
             found = dict.fromkeys(sorted(map(int, numbers.split(","))), grade)
-            said[lesson] = dict(sorted({**said[lesson], **found}.items())) if lesson in said else found
+            if said.setdefault(lesson, found) is not found:
+                said[lesson] |= found
+                several.add(lesson)
+        said |= {lesson: dict(sorted(said[lesson].items())) for lesson in several}
         asked = self._db.all("SELECT number, query, actor FROM lessons WHERE number <= ? ORDER BY number", (up_to,))
         return [(query, actor, said[lesson]) for lesson, query, actor in asked if lesson in said]
 

@@ -1,0 +1,95 @@
+"""The rule that chooses: harmless first, then faithful to what was taught, then good for the traffic to expect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from evokey.types import Choice, Scores
+
+FAITHFUL = 0.9
+"""The share of the possible gain for taught queries that a choice must give them."""
+STRANGERS = 0.5
+"""The share of future queries, among documents that no lesson touches, that is about such documents."""
+HARM = 2.0
+NEAR, CLEARLY = 0.5, 1.0
+"""How many standard errors behind the best still count as good as the best; and how many ahead are clearly better."""
+EQUAL = 0.01
+"""What taught queries may lose among choices that count as equal."""
+TRIFLE = 0.0005
+"""The share of held-out quality that may be lost for their sake, if it is within the noise."""
+T = TypeVar("T")
+Outcomes = Mapping[T, Scores]
+"""nDCG@10 of some queries under each choice."""
+
+
+def chosen(
+    held_out: Outcomes[T],
+    expected: Outcomes[T],
+    taught: Outcomes[T],
+    untaught: T,
+    reserve: Callable[[T], float] = lambda _: 0.0,
+) -> T:
+    """The choice to make, from what each does to held-out queries, to expected traffic, and to the taught queries.
+
+    1. Harmless: held-out queries do not fall below the untaught index (but for a trifle that is within the noise).
+    2. Faithful: of these, those that give the taught queries most of what any of them gives.
+    3. Of these, as good as the best for the traffic to expect (within the noise), the best for the taught queries;
+       among equals the most reserved, and then the best for the traffic.
+    """
+    harmless = [choice for choice in held_out if _harmless(held_out[choice], held_out[untaught])]
+    own = {choice: float(taught[choice].mean()) for choice in harmless}
+    enough = own[untaught] + FAITHFUL * (max(own.values()) - own[untaught])
+    faithful = [choice for choice in harmless if own[choice] >= enough]
+    best = max((expected[choice] for choice in faithful), key=lambda scores: float(scores.mean()))
+    near = [choice for choice in faithful if behind(best, expected[choice]) <= NEAR]
+    most = max(own[choice] for choice in near)
+    equals = [choice for choice in near if own[choice] >= most - EQUAL]
+    return max(equals, key=lambda choice: (reserve(choice), float(expected[choice].mean())))
+
+
+def reserved(choice: Choice) -> float:
+    """How far recall rows hold back: they reach into questions that nobody has taught yet."""
+    return np.inf if choice.handicap is None else choice.handicap
+
+
+def traffic(
+    held_out: Outcomes[T], bystanders: Outcomes[T], untaught: T, *, strangers: float, untouched: float
+) -> Outcomes[T]:
+    """Held-out outcomes as future traffic would have them.
+
+    Lessons say how people ask about documents that are asked about; others will ask about the rest. Their share is
+    taken to be at least half of the share of documents that no lesson touches. Where fewer of the held-out queries are
+    such strangers to what was taught, the missing ones are made up for by bystanders: the same queries, had their own
+    documents learned nothing. What bystanders lose counts twice: they have nothing to gain.
+    """
+    expected = STRANGERS * untouched
+    if strangers >= expected:
+        return held_out
+    share = (expected - strangers) / (1 - strangers)
+    level = bystanders[untaught]
+    harmed = {choice: level + HARM * (scores - level) for choice, scores in bystanders.items()}
+    return {choice: (1 - share) * scores + share * harmed[choice] for choice, scores in held_out.items()}
+
+
+def sparing(pinned: Outcomes[T], untaught: T) -> list[T]:
+    """Choices under which no pinned query is worse than in the untaught index."""
+    return [choice for choice, scores in pinned.items() if (scores >= pinned[untaught] - 1e-9).all()]
+
+
+def joined(folds: Sequence[Outcomes[T]]) -> dict[T, Scores]:
+    return {choice: np.concatenate([fold[choice] for fold in folds]) for choice in folds[0]}
+
+
+def _harmless(scores: Scores, untaught: Scores) -> bool:
+    loss = float(untaught.mean() - scores.mean())
+    return loss <= 0 or (loss <= TRIFLE * untaught.mean() and behind(untaught, scores) <= 1)
+
+
+def behind(best: Scores, scores: Scores) -> float:
+    """How far scores are behind the best ones, in standard errors of the paired difference."""
+    difference = best - scores
+    error = float(difference.std() / np.sqrt(len(difference)))
+    return float(difference.mean()) / max(error, 1e-12)

@@ -1,0 +1,136 @@
+"""One retriever's cross-fit: every query is asked of what the other folds have taught."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from evokey.evolution.attribution import Attribution
+from evokey.evolution.bystanders import as_they_are, beside
+from evokey.evolution.choosing import CLEARLY, Outcomes, behind, chosen, joined, reserved, sparing, traffic
+from evokey.evolution.evidence import Taught, folds, sample
+from evokey.evolution.focus import Focus
+from evokey.evolution.trial import Trial
+from evokey.lens import Lens, Turn
+from evokey.retriever import Retriever
+from evokey.types import Choice, Ranking
+
+if TYPE_CHECKING:
+    from evokey.evolution.guarded import Guarded
+
+STEPS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+AWAY = (0.1, 0.2, 0.4)
+FEW = 20
+"""Below so many queries a cross-fit says nothing: recall rows alone."""
+ASKED, OWN_ASKED = 80, 250
+"""Queries asked at the most: in each fold, and of the taught ones themselves."""
+TRIED = 3
+"""Lenses that are tried with every step."""
+HEARD = 32
+"""Queries of the traffic below which nothing is known of it."""
+UNSETTLED, INTRUDED = 0.05, 0.005
+"""What bystanders among the traffic may lose of their first ten (nDCG@10): because a lens orders them anew, and because
+documents that learned push in."""
+NOTHING = Choice()
+
+
+class Fit:
+    """One retriever's cross-fit."""
+
+    def __init__(
+        self,
+        policy: Guarded,
+        retriever: Retriever,
+        lessons: Taught,
+        pools: Mapping[str, Ranking],
+        pins: Taught,
+        searched: Sequence[str],
+    ) -> None:
+        self._policy = policy
+        wrong = policy.negatives and retriever.kind != "multi"  # appended vectors push nobody away
+        attribution = policy.attribution(retriever, lessons, wrong=wrong)
+        wanted = policy.lens in ("all", retriever.kind) and len(lessons.queries) >= FEW
+        focus = Focus(retriever, attribution) if wanted else None
+        others = beside(retriever, attribution, searched)
+        turns = focus.turns(at_home=len(searched) >= HEARD and not others) if focus else ()
+        lenses = focus.lenses(turns) if focus else {}
+        self._beside = Trial(retriever, attribution, as_they_are(others, pools), pools, lenses)
+        self._anchored = focus.anchored if focus else 0
+        self._lenses = [turn for turn in lenses if self._kept(*self._turned(turn, [NOTHING])) >= 1 - UNSETTLED]
+        self.pinned = Trial(retriever, attribution, pins, pools, lenses, deep=True)  # a promise is kept to the letter
+        self.folds = [
+            _held(retriever, attribution, lessons.only(inside), pools, focus.lenses(turns, index) if focus else {})
+            for index, inside in enumerate(folds(lessons.queries))
+        ]
+        self.own = Trial(retriever, attribution, lessons.only(sample(lessons.queries, OWN_ASKED)), pools, lenses)
+        asked = sum(len(trial.asked) for trial in self.folds)
+        self.strangers = sum(trial.strangers() for trial in self.folds) / max(asked, 1)
+        """The share of the held-out queries whose documents the other folds never touched."""
+        self.untouched = 1 - len(attribution.learners) / max(len(retriever.store.rows), 1)
+        self._pushes = attribution.push is not None
+
+    def choices(self) -> list[Choice]:
+        """The grid, without what makes a pinned query worse."""
+        return sparing(self.pinned.outcomes(self._policy.grid(self.own.has_units)), NOTHING)
+
+    def choose(self) -> Choice:
+        """First without a lens; then all lenses join; then the best of these, with keys that move less or more."""
+        plain = self._pushing(self._chosen(self._policy.grid(self.own.has_units))[0])
+        if not self._lenses:
+            return plain
+        turned = {turn: self._turned(turn, (NOTHING, plain)) for turn in self._lenses}
+        expected = self._chosen([NOTHING, plain, *chain(*turned.values())])[1]
+        worth = {
+            turn: [float(expected[one].mean()) for one in some if one in expected] for turn, some in turned.items()
+        }
+        best = sorted((turn for turn in worth if worth[turn]), key=lambda turn: -max(worth[turn]))[:TRIED]
+        moves = [replace(plain, step=step) for step in (0.0, *STEPS)]
+        choice, expected = self._chosen([NOTHING, plain, *chain(*(self._turned(turn, moves) for turn in best))])
+        clearly = plain not in expected or behind(expected[choice], expected[plain]) > CLEARLY
+        return choice if clearly else plain  # a lens changes every question: it must be worth it
+
+    def _pushing(self, plain: Choice) -> Choice:
+        """The same choice, with wrong documents pushed away if that is better."""
+        if not self._pushes:
+            return plain
+        return self._chosen([NOTHING, plain, *(replace(plain, away=away) for away in AWAY)])[0]
+
+    def _turned(self, turn: Turn, choices: Sequence[Choice]) -> list[Choice]:
+        """The same choices, through a lens."""
+        return [replace(one, lens=turn[0], gate=turn[1], anchored=self._anchored) for one in dict.fromkeys(choices)]
+
+    def _quiet(self, choices: Sequence[Choice]) -> list[Choice]:
+        """Those under which documents that learned do not push in on bystanders."""
+        if not self._beside.asked:
+            return list(choices)
+        self._beside.outcomes(choices)  # all at once
+        alone = {
+            choice: replace(NOTHING, lens=choice.lens, gate=choice.gate, anchored=choice.anchored) for choice in choices
+        }
+        return [choice for choice in choices if self._kept(choice) >= self._kept(alone[choice]) - INTRUDED]
+
+    def _kept(self, choice: Choice) -> float:
+        """How much of what bystanders find untaught they find under a choice."""
+        return float(self._beside.outcomes([choice])[choice].mean()) if self._beside.asked else 1.0
+
+    def _chosen(self, grid: Sequence[Choice]) -> tuple[Choice, Outcomes[Choice]]:
+        choices = self._quiet(sparing(self.pinned.outcomes(list(dict.fromkeys(grid))), NOTHING))
+        folds = [trial.outcomes_and_bystanders(choices) for trial in self.folds]
+        held_out = joined([asked for asked, _ in folds])
+        bystanders = joined([others for _, others in folds])
+        expected = traffic(held_out, bystanders, NOTHING, strangers=self.strangers, untouched=self.untouched)
+        return chosen(held_out, expected, self.own.outcomes(choices), NOTHING, reserved), expected
+
+
+def _held(
+    retriever: Retriever,
+    attribution: Attribution,
+    inside: Taught,
+    pools: Mapping[str, Ranking],
+    lenses: Mapping[Turn, Lens],
+) -> Trial:
+    """The queries of one fold, asked of what the other folds taught."""
+    others = attribution.without(frozenset(inside.queries))
+    return Trial(retriever, others, inside.only(sample(inside.queries, ASKED)), pools, lenses)
