@@ -24,7 +24,7 @@ from evokey.errors import InvalidInput
 from evokey.types import Document
 
 OURS, THEIRS = "guarded", "nudge-n"
-ROUNDS = 2
+ROUNDS = 3
 
 
 def measured(data: Dataset, documents: int, most: int | None = None) -> dict[str, Any]:
