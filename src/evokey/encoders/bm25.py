@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -68,8 +67,12 @@ class BM25:
         return [self._bag(text) for text in texts]
 
     def _bag(self, text: str) -> Bag:
-        stems = self._stems
-        return Counter([stem for word in WORD.findall(text.lower()) if (stem := stems[word]) is not None])
+        stems, bag = self._stems, dict[str, int]()
+        for word in WORD.findall(text.lower()):
+            stem = stems[word]
+            if stem is not None:
+                bag[stem] = bag.get(stem, 0) + 1
+        return bag
 
     def pivots(self, lengths: Scores, average: float) -> Scores:
         return self.k1 * (1 - self.b + self.b * lengths / max(average, 1e-9))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from evokey.ledger.sqlite import Database
 
@@ -18,7 +18,8 @@ from evokey.ledger.sqlite import Database
 class Traffic:
     def __init__(self, database: Database, size: int) -> None:
         self._db, self._size = database, size
-        self._noted: dict[str, int] = {}
+        self._noted: dict[str, int | None] = {}
+        """Queries and their hashes, where these were needed."""
         self._mutex = threading.Lock()
 
     def note(self, query: str) -> None:
@@ -26,9 +27,9 @@ class Traffic:
         if not self._size or query in self._noted:
             return
         with self._mutex:
-            self._noted[query] = _hash(query)
+            self._noted[query] = None
             if len(self._noted) >= 2 * self._size:
-                self._noted = dict(_smallest(self._noted, self._size))
+                self._noted = dict[str, int | None](_smallest(self._noted, self._size))
 
     def keep(self) -> list[str]:
         """Write what was noted. Returns the queries that had to make room."""
@@ -68,8 +69,9 @@ class Traffic:
             )
 
 
-def _smallest(noted: dict[str, int], size: int) -> list[tuple[str, int]]:
-    return sorted(noted.items(), key=lambda item: (item[1], item[0]))[:size]
+def _smallest(noted: Mapping[str, int | None], size: int) -> list[tuple[str, int]]:
+    hashed = [(query, _hash(query) if known is None else known) for query, known in noted.items()]
+    return sorted(hashed, key=lambda item: (item[1], item[0]))[:size]
 
 
 def _hash(query: str) -> int:

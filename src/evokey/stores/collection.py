@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,11 +28,12 @@ DEEP = 256
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """How many documents hold a term, what it weighs by that, and its place in each segment, or −1."""
+    """How many documents hold a term, and what it weighs by that."""
 
     frequency: int
     idf: float
-    places: tuple[int, ...]
+    places: bytes
+    """Its place in each segment, or −1: whole numbers of 64 bits, ready to be joined with those of other terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,10 @@ class Barred:
     """The rows that a scan must not find: those of some documents, and the dead."""
 
     asked: Numbers
-    rows: Sequence[Numbers]
-    """Of each segment, counted within it, in order."""
+    rows: Numbers
+    """In order, each counted within its segment."""
     ends: Sequence[int]
-    """Where those of each segment end, among all of them."""
+    """Where those of each segment start, and the end."""
     at: Numbers
     """Which of the documents have a row."""
     where: Numbers | None
@@ -84,7 +86,7 @@ class Collection:
         return found
 
     def _found(self, term: str) -> Term:
-        places = tuple([block.place.get(term, -1) for block in self._blocks])
+        places = [block.place.get(term, -1) for block in self._blocks]
         if len(self.rows.dead_rows):
             frequency = len(self.postings.of(term).rows)
         else:
@@ -94,7 +96,7 @@ class Collection:
                 if at >= 0
             ]
             frequency = sum(last - first for first, last in spans)
-        return Term(frequency, self.idf(frequency), places)
+        return Term(frequency, self.idf(frequency), array("q", places).tobytes())
 
     def idf(self, frequency: int) -> float:
         """What a term weighs that so many documents hold; 0 for none."""
@@ -123,10 +125,10 @@ class Collection:
         if found is None or found.asked is not numbers:
             at, rows = self.present(numbers)
             all_rows = np.unique(np.concatenate([rows, self.rows.dead_rows]))
-            ends = np.searchsorted(all_rows, self.rows.starts).tolist()
-            parts = [all_rows[a:b] - start for a, b, start in zip(ends, ends[1:], self.rows.starts, strict=False)]
+            ends = np.searchsorted(all_rows, self.rows.starts)
+            inside = all_rows - np.repeat(self.rows.starts[:-1], np.diff(ends))
             same = len(rows) == len(numbers) and np.array_equal(all_rows, rows)
-            found = Barred(numbers, parts, ends[1:], at, None if same else np.searchsorted(all_rows, rows))
+            found = Barred(numbers, inside, ends.tolist(), at, None if same else np.searchsorted(all_rows, rows))
             self._barred = found
         return found
 
@@ -232,13 +234,12 @@ class CompiledScan(SparseScan):
     def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
         if among is not None or k > DEEP:
             return super().top(k, skip, among)
-        barred = self._collection.barred(skip)
-        numbers, scores, size, start = np.empty(k, np.int64), np.empty(k), 0, 0
-        kept, weights = np.zeros(barred.ends[-1] if barred.ends else 0), np.array(self._weights)
-        term = self._collection.term
-        places = np.array([term(one).places for one in self._terms], np.int64).T.copy()
-        for arrays, at, rows, end in zip(self._segments, places, barred.rows, barred.ends, strict=False):
-            size = self._best_of(*arrays, at, weights, rows, kept[start:end], numbers, scores, size)
-            start = end
+        barred, term = self._collection.barred(skip), self._collection.term
+        places = np.frombuffer(b"".join([term(one).places for one in self._terms]), np.int64)
+        weights, kept = np.array(self._weights), np.zeros(len(barred.rows))
+        numbers, scores, size = np.empty(k, np.int64), np.empty(k), 0
+        for at, arrays in enumerate(self._segments):
+            out, end = barred.ends[at : at + 2]
+            size = self._best_of(*arrays, places, at, weights, barred.rows, kept, out, end, numbers, scores, size)
         self._skipped = barred, kept
         return Ranking(numbers[:size], scores[:size])

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from numba import float32, float64, int32, int64, types, uint16, uint64
 
-WINDOW, STRIDE, ONE = 4096, uint64(64), uint64(1)
+WINDOW, FEW, ONE = 2048, 512, uint64(1)
 ABOVE = float(np.nextafter(0.0, 1.0))
 
 
@@ -24,8 +24,9 @@ def _read(kind: Any) -> Any:
 
 def _signature(index: Any) -> Any:
     lists = (_read(index), _read(index), _read(float32), _read(float64), _read(uint16), _read(int64))
-    asked = (_read(int64), _read(float64), _read(int64))
-    return int64(*lists, *asked, float64[::1], int64[::1], float64[::1], int64)
+    asked = (_read(int64), int64, _read(float64))
+    barred = (_read(int64), float64[::1], int64, int64)
+    return int64(*lists, *asked, *barred, int64[::1], float64[::1], int64)
 
 
 def _growth(index: Any) -> Any:
@@ -44,62 +45,65 @@ def _compiled(signatures: list[Any]) -> Callable[[Callable[..., Any]], Callable[
     return compiled
 
 
+@numba.njit(inline="always")
+def _added(number, score, numbers, found, size):  # type: ignore[no-untyped-def]
+    """A row, put where it belongs among the best so far; how many there are then."""
+    k = len(found)
+    if score < ABOVE or size == k and (score < found[k - 1] or score == found[k - 1] and number > numbers[k - 1]):
+        return size
+    place = min(size, k - 1)
+    while place > 0 and (found[place - 1] < score or (found[place - 1] == score and numbers[place - 1] > number)):
+        found[place], numbers[place] = found[place - 1], numbers[place - 1]
+        place -= 1
+    found[place], numbers[place] = score, number
+    return min(size + 1, k)
+
+
 @_compiled([_signature(int64), _signature(int32)])
-def best(starts, rows, counts, pivots, lengths, owners, places, weights, barred, kept, numbers, found, size):  # type: ignore[no-untyped-def]
-    """The best rows outside `barred`, added to the `size` best already in numbers and found, in order; how many there
-    are then. What the barred rows score goes to `kept`."""
-    k, terms, bar, out = len(found), len(places), ABOVE, 0
+def best(
+    starts, rows, counts, pivots, lengths, owners, places, segment, weights, barred, kept, out, end, numbers, found, size
+):  # type: ignore[no-untyped-def]
+    """The best rows of a segment outside `barred` (from `out` to `end`), added to the `size` best already in numbers
+    and found, in order; how many there are then. What the barred rows score goes to `kept`."""
+    k, terms, bar = len(found), len(weights), ABOVE
     if size == k:
         bar = found[k - 1]
-    scores = np.zeros(WINDOW)
-    at, end = np.zeros(terms, np.uint64), np.zeros(terms, np.uint64)
+    scores, reached = np.zeros(WINDOW), np.empty(WINDOW, np.uint64)
+    first, at, last = np.zeros(terms, np.uint64), np.zeros(terms, np.uint64), np.zeros(terms, np.uint64)
     for term in range(terms):
-        if places[term] >= 0:
-            at[term], end[term] = starts[places[term]], starts[places[term] + 1]
+        place = places[term * (len(places) // terms) + segment]
+        if place >= 0:
+            at[term], last[term] = starts[place], starts[place + 1]
     for base in range(0, len(owners), WINDOW):
-        limit, first, some = base + WINDOW, uint64(base), False
+        limit, begin, some, some_reach = base + WINDOW, uint64(base), uint64(0), uint64(0)
         for term in range(terms):
-            i, last, weight = at[term], end[term], weights[term]
-            if i == last or rows[i] >= limit:
-                continue
-            some = True
-            while i < last and rows[i] < limit:
+            i, stop, weight = at[term], last[term], weights[term]
+            first[term] = i
+            while i < stop and rows[i] < limit:
                 row, count = uint64(rows[i]), float64(counts[i])
-                scores[row - first] += weight * (count / (count + pivots[lengths[row]]))
+                before = scores[row - begin]
+                score = before + weight * (count / (count + pivots[lengths[row]]))
+                scores[row - begin] = score
+                if score >= bar and before < bar:
+                    reached[some_reach] = row
+                    some_reach += ONE
                 i += ONE
+            some += i - at[term]
             at[term] = i
-        if not some:
-            continue
-        while out < len(barred) and barred[out] < base:
-            out += 1
-        while out < len(barred) and barred[out] < limit:
+        while out < end and barred[out] < limit:
             kept[out] = scores[barred[out] - base]
             scores[barred[out] - base] = 0.0
             out += 1
-        for start in range(uint64(0), uint64(WINDOW), STRIDE):
-            reach = int64(0)
-            for j in range(STRIDE):
-                reach += int64(1) if scores[start + j] >= bar else int64(0)
-            if reach == 0:
-                continue
-            for j in range(start, start + STRIDE):
-                score = scores[j]
-                if score < bar:
-                    continue
-                number = owners[first + j]
-                if size == k and score == bar and number > numbers[k - 1]:
-                    continue
-                place = min(size, k - 1)
-                while place > 0 and (
-                    found[place - 1] < score or (found[place - 1] == score and numbers[place - 1] > number)
-                ):
-                    found[place], numbers[place] = found[place - 1], numbers[place - 1]
-                    place -= 1
-                found[place], numbers[place] = score, number
-                size = min(size + 1, k)
-                if size == k:
-                    bar = found[k - 1]
-        scores[:] = 0.0
+        for j in range(some_reach):
+            size = _added(owners[reached[j]], scores[reached[j] - begin], numbers, found, size)
+        if size == k:
+            bar = found[k - 1]
+        if some < FEW:
+            for term in range(terms):
+                for i in range(first[term], at[term]):
+                    scores[uint64(rows[i]) - begin] = 0.0
+        else:
+            scores[:] = 0.0
     return size
 
 

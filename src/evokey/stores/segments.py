@@ -108,7 +108,7 @@ def _read_array(path: Path, expected: int) -> NDArray[Any]:
     if path.stem in READ_WHOLE and _sum(path) != expected:
         raise ValueError(f"{path}: its checksum is wrong")
     try:
-        return np.asanyarray(np.load(path, mmap_mode="r"))
+        return np.asarray(np.load(path, mmap_mode="r"))  # a plain array: every slice of a memmap runs Python code
     except (EOFError, SyntaxError, tokenize.TokenError) as error:  # numpy's ways to say that a header is damaged
         raise ValueError(f"{path}: {error}") from error
 

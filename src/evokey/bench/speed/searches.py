@@ -103,7 +103,7 @@ def sparse(folder: Path, documents: list[Document], queries: list[str], other_qu
 
 
 def stemmed(text: str) -> list[str]:
-    return list(ENCODER.documents([text])[0].elements())  # type: ignore[attr-defined]
+    return [stem for stem, count in ENCODER.documents([text])[0].items() for _ in range(int(count))]
 
 
 def bm25s_searches(documents: list[Document], stems: list[list[str]], queries: list[str]) -> dict[str, Search]:
