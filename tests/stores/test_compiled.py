@@ -39,8 +39,10 @@ def filled(batches: list[list[Counter[str]]], dead: set[int], wide: bool) -> Spa
         numbers = np.arange(high, high + len(batch), dtype=np.int64)
         block = SparseBlock.of(batch)
         if wide:
-            inverted = {name: array.astype(np.int64) for name, array in block.inverted.items() if name != "counts"}
-            block = SparseBlock(block.terms, block.counts, {**inverted, "counts": block.inverted["counts"]})
+            wider = {"starts": np.int64, "rows": np.int64, "codes": np.uint32}
+            arrays = block.inverted.arrays()
+            inverted = {name: array.astype(wider.get(name, array.dtype)) for name, array in arrays.items()}
+            block = SparseBlock(block.terms, block.counts, inverted)
         store._mergeable = lambda first, second: False  # type: ignore[method-assign]
         store.add(numbers, numbers, block)
     store.remove(dead)

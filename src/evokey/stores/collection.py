@@ -90,12 +90,7 @@ class Collection:
         if len(self.rows.dead_rows):
             frequency = len(self.postings.of(term).rows)
         else:
-            spans = [
-                b.inverted["starts"][at : at + 2].tolist()
-                for b, at in zip(self._blocks, places, strict=True)
-                if at >= 0
-            ]
-            frequency = sum(last - first for first, last in spans)
+            frequency = sum(b.inverted.frequency(at) for b, at in zip(self._blocks, places, strict=True) if at >= 0)
         return Term(frequency, self.idf(frequency), array("q", places).tobytes())
 
     def idf(self, frequency: int) -> float:
@@ -137,12 +132,11 @@ class Collection:
         """What the compiled scan takes of each segment; None where it does not fit."""
         found = []
         for segment in self.rows.segments:
-            block, coded = segment.block, segment.block.coded
-            pivots = None if coded is None else self._encoder.pivots(coded[0], self.average)
-            if pivots is None:
+            inverted = segment.block.inverted
+            shares = inverted.shares(self._encoder, self.average)
+            if shares is None:
                 return None
-            inverted = (block.inverted["starts"], block.inverted["rows"], block.inverted["counts"])
-            found.append((*inverted, pivots, coded[1], segment.owners))
+            found.append((inverted.starts, inverted.rows, inverted.codes, shares, segment.owners))
         return found
 
 

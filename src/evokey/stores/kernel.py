@@ -12,7 +12,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import float32, float64, int32, int64, types, uint16, uint64
+from numba import float64, int32, int64, types, uint16, uint32, uint64
 
 WINDOW, FEW, ONE = 2048, 512, uint64(1)
 ABOVE = float(np.nextafter(0.0, 1.0))
@@ -22,20 +22,22 @@ def _read(kind: Any) -> Any:
     return types.Array(kind, 1, "C", readonly=True)
 
 
-def _signature(index: Any) -> Any:
-    lists = (_read(index), _read(index), _read(float32), _read(float64), _read(uint16), _read(int64))
+def _signature(index: Any, code: Any) -> Any:
+    lists = (_read(index), _read(index), _read(code), _read(float64), _read(int64))
     asked = (_read(int64), int64, _read(float64))
     barred = (_read(int64), float64[::1], int64, int64)
     return int64(*lists, *asked, *barred, int64[::1], float64[::1], int64)
 
 
-def _growth(index: Any) -> Any:
-    lists = (_read(index), _read(index), _read(float32), _read(float64))
+def _growth(index: Any, code: Any) -> Any:
+    lists = (_read(index), _read(index), _read(code), _read(float64), int64)
     evidence = (_read(int64), _read(int64), _read(float64))
     return float64[::1](*lists, _read(int64), _read(float64), *evidence, _read(float64), float64, _read(float64))
 
 
-def _compiled(signatures: list[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _compiled(signature: Callable[[Any, Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    signatures = [signature(index, code) for index in (int64, int32) for code in (uint32, uint16)]
+
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return numba.njit(signatures, cache=True, nogil=True, error_model="numpy")(function)
@@ -49,7 +51,7 @@ def _compiled(signatures: list[Any]) -> Callable[[Callable[..., Any]], Callable[
 def _added(number, score, numbers, found, size):  # type: ignore[no-untyped-def]
     """A row, put where it belongs among the best so far; how many there are then."""
     k = len(found)
-    if score < ABOVE or size == k and (score < found[k - 1] or score == found[k - 1] and number > numbers[k - 1]):
+    if score < ABOVE or (size == k and (score < found[k - 1] or (score == found[k - 1] and number > numbers[k - 1]))):
         return size
     place = min(size, k - 1)
     while place > 0 and (found[place - 1] < score or (found[place - 1] == score and numbers[place - 1] > number)):
@@ -59,10 +61,8 @@ def _added(number, score, numbers, found, size):  # type: ignore[no-untyped-def]
     return min(size + 1, k)
 
 
-@_compiled([_signature(int64), _signature(int32)])
-def best(
-    starts, rows, counts, pivots, lengths, owners, places, segment, weights, barred, kept, out, end, numbers, found, size
-):  # type: ignore[no-untyped-def]
+@_compiled(_signature)
+def best(starts, rows, codes, shares, owners, places, segment, weights, barred, kept, out, end, numbers, found, size):  # type: ignore[no-untyped-def]
     """The best rows of a segment outside `barred` (from `out` to `end`), added to the `size` best already in numbers
     and found, in order; how many there are then. What the barred rows score goes to `kept`."""
     k, terms, bar = len(found), len(weights), ABOVE
@@ -80,9 +80,9 @@ def best(
             i, stop, weight = at[term], last[term], weights[term]
             first[term] = i
             while i < stop and rows[i] < limit:
-                row, count = uint64(rows[i]), float64(counts[i])
+                row = uint64(rows[i])
                 before = scores[row - begin]
-                score = before + weight * (count / (count + pivots[lengths[row]]))
+                score = before + weight * shares[codes[i]]
                 scores[row - begin] = score
                 if score >= bar and before < bar:
                     reached[some_reach] = row
@@ -107,19 +107,18 @@ def best(
     return size
 
 
-@_compiled([_growth(int64), _growth(int32)])
-def grown(starts, rows, counts, pivots, places, weights, firsts, texts, shares, base, step, norms):  # type: ignore[no-untyped-def]
+@_compiled(_growth)
+def grown(starts, rows, codes, shares, size, places, weights, firsts, texts, alphas, base, step, norms):  # type: ignore[no-untyped-def]
     """The scores of touched documents by their moved keys: taught texts are scored, and each document (a row of the
-    evidence: firsts, texts, shares) takes its shares of them."""
-    likeness, scores = np.zeros(len(pivots)), np.empty(len(base))
+    evidence: firsts, texts, alphas) takes its share of them."""
+    likeness, scores = np.zeros(size), np.empty(len(base))
     for term in range(len(places)):
         if places[term] >= 0:
             for i in range(starts[places[term]], starts[places[term] + 1]):
-                row, count = rows[i], float64(counts[i])
-                likeness[row] += weights[term] * (count / (count + pivots[row]))
+                likeness[rows[i]] += weights[term] * shares[codes[i]]
     for document in range(len(base)):
         pull = 0.0
         for i in range(firsts[document], firsts[document + 1]):
-            pull += shares[i] * likeness[texts[i]]
+            pull += alphas[i] * likeness[texts[i]]
         scores[document] = (base[document] + step * pull) / norms[document]
     return scores

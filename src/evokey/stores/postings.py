@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import _sparsetools  # y += A x into an array of ours: its public form makes a new matrix and array
 
 from evokey.protocols import SparseEncoder
 from evokey.stores.embedded import NO_NUMBERS
+from evokey.stores.inverted import Inverted
 from evokey.types import Numbers, Scores
 
 KEPT = 32
@@ -27,15 +27,10 @@ class Counted(Protocol):
     def __len__(self) -> int: ...
 
     @property
-    def lengths(self) -> Scores: ...
-
-    @property
     def place(self) -> Mapping[str, int]: ...
 
     @property
-    def inverted(self) -> Mapping[str, NDArray[Any]]:
-        """Postings by a term's place: where they start, the rows, the counts."""
-        ...
+    def inverted(self) -> Inverted: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +62,7 @@ class Postings:
     ) -> None:
         self._blocks, self._encoder, self._average, self._dead = blocks, encoder, average, dead
         self._starts: list[int] = np.cumsum([0, *map(len, blocks)]).tolist()
-        self.pivots = [encoder.pivots(block.lengths, average) for block in blocks]
+        self._pivots = [encoder.pivots(block.inverted.lengths, average) for block in blocks]
         self._alive = np.ones(self._starts[-1], bool)
         self._alive[dead] = False
         self._kept: dict[str, Posting] = {}
@@ -110,11 +105,11 @@ class Postings:
     def _parts(self, term: str) -> list[tuple[Numbers, Scores]]:
         """The living rows that hold a term, and its weight in them, block by block."""
         found = []
-        for block, start, pivots in zip(self._blocks, self._starts, self.pivots, strict=False):
+        for block, start, pivots in zip(self._blocks, self._starts, self._pivots, strict=False):
             at = block.place.get(term)
             if at is None:
                 continue
-            rows, weights = _posting(block, at, pivots)
+            rows, weights = block.inverted.posting(at, pivots)
             rows = rows + start if start else rows
             if len(self._dead):
                 alive = self._alive[rows]
@@ -131,15 +126,3 @@ class Postings:
             while self._room < 0 and len(self._kept) > 1:
                 self._room += len(self._kept.pop(next(iter(self._kept))).rows) + LEAST
         return posting
-
-
-def _posting(block: Counted, at: int, pivots: Scores | None) -> tuple[Numbers, Scores]:
-    inverted = block.inverted
-    first, last = inverted["starts"][at : at + 2].tolist()
-    rows = inverted["rows"][first:last].astype(np.int64, copy=False)
-    counts = inverted["counts"][first:last]
-    if pivots is None:
-        return rows, counts.astype(np.float64)
-    weights = pivots[rows]
-    weights += counts
-    return rows, np.divide(counts, weights, out=weights)

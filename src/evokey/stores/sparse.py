@@ -22,6 +22,7 @@ from evokey.protocols import Bag, SparseEncoder
 from evokey.stores import compiled
 from evokey.stores.collection import FLOOR, Collection
 from evokey.stores.embedded import Block, EmbeddedStore, Scan
+from evokey.stores.inverted import Inverted
 from evokey.stores.postings import Postings
 from evokey.stores.segments import Arrays
 from evokey.types import Numbers, Scores
@@ -72,9 +73,9 @@ class SparseBlock(Block[SparseQuestion]):
 
     def __init__(self, terms: Sequence[str], counts: sparse.csr_array, inverted: Arrays | None = None) -> None:
         self.terms, self.counts = terms, counts
-        self._inverted = inverted
+        self._written = inverted
         self._postings: Postings | None = None
-        self._pivots_at: tuple[float, Scores | None] = (-1.0, None)
+        self._shares_at: tuple[float, Scores | None] = (-1.0, None)
 
     @classmethod
     def of(cls, bags: Sequence[Bag]) -> Self:
@@ -94,22 +95,15 @@ class SparseBlock(Block[SparseQuestion]):
         return np.asarray(self.counts.sum(axis=1), np.float64).ravel()
 
     @cached_property
-    def coded(self) -> tuple[Scores, NDArray[np.uint16]] | None:
-        """The different lengths, and which of them each row has; None where they are too many to be told in 16 bits."""
-        different, which = np.unique(self.lengths, return_inverse=True)
-        return (different, which.astype(np.uint16)) if len(different) <= 1 << 16 else None
-
-    @cached_property
     def place(self) -> Mapping[str, int]:
         return {term: index for index, term in enumerate(self.terms)}
 
-    @property
-    def inverted(self) -> Arrays:
-        """Postings by term: where they start, the rows, the counts."""
-        if self._inverted is None:
-            columns = self.counts.tocsc()
-            self._inverted = {"starts": columns.indptr, "rows": columns.indices, "counts": columns.data}
-        return self._inverted
+    @cached_property
+    def inverted(self) -> Inverted:
+        if self._written is not None:
+            return Inverted.from_arrays(self._written, self.lengths)
+        columns = self.counts.tocsc()
+        return Inverted.of(columns.indptr, columns.indices, columns.data, self.lengths)
 
     def likeness(self, question: SparseQuestion) -> Scores:
         if self._postings is None:
@@ -121,22 +115,22 @@ class SparseBlock(Block[SparseQuestion]):
         self, question: SparseQuestion, base: Scores, evidence: sparse.csr_array, step: float, norms: Scores
     ) -> NDArray[Any]:
         """In one go where that is compiled: the same to the last bit."""
-        grown, pivots = compiled.grown(), self._pivots(question)
-        if grown is None or pivots is None or evidence.indices.dtype != np.int64 or evidence.dtype != np.float64:
+        grown, shares = compiled.grown(), self._shares(question)
+        if grown is None or shares is None or evidence.indices.dtype != np.int64 or evidence.dtype != np.float64:
             return super().moved(question, base, evidence, step, norms)
         inverted, place = self.inverted, self.place
         places = np.array([place.get(term, -1) for term in question.terms], np.int64)
-        lists = inverted["starts"], inverted["rows"], inverted["counts"], pivots
-        shares = evidence.indptr, evidence.indices, evidence.data
-        return grown(*lists, places, np.array(question.weights), *shares, base, step, norms)
+        lists = inverted.starts, inverted.rows, inverted.codes, shares
+        taught = evidence.indptr, evidence.indices, evidence.data
+        return grown(*lists, len(self), places, np.array(question.weights), *taught, base, step, norms)
 
-    def _pivots(self, question: SparseQuestion) -> Scores | None:
-        """Of all rows, beside documents of the average length that the question was weighed by."""
-        average, pivots = self._pivots_at
+    def _shares(self, question: SparseQuestion) -> Scores | None:
+        """Beside documents of the average length that the question was weighed by."""
+        average, shares = self._shares_at
         if average != question.average:
-            pivots = question.encoder.pivots(self.lengths, question.average)
-            self._pivots_at = question.average, pivots
-        return pivots
+            shares = self.inverted.shares(question.encoder, question.average)
+            self._shares_at = question.average, shares
+        return shares
 
     def table(self, questions: Sequence[SparseQuestion]) -> NDArray[np.float32]:
         """As one product of sparse matrices: its sums run in another order than those of `likeness`."""
@@ -190,7 +184,7 @@ class SparseBlock(Block[SparseQuestion]):
     def arrays(self) -> Arrays:
         spelled = np.frombuffer("\n".join(self.terms).encode(), np.uint8)
         forward = {"starts": self.counts.indptr, "columns": self.counts.indices, "counts": self.counts.data}
-        return {"terms": spelled, **_prefixed("forward", forward), **_prefixed("inverted", self.inverted)}
+        return {"terms": spelled, **_prefixed("forward", forward), **_prefixed("inverted", self.inverted.arrays())}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
@@ -198,7 +192,8 @@ class SparseBlock(Block[SparseQuestion]):
         terms = spelled.split("\n") if spelled else []
         forward = [arrays[f"forward_{key}"] for key in ("counts", "columns", "starts")]
         counts = sparse.csr_array(tuple(forward), shape=(len(forward[2]) - 1, len(terms)))
-        return cls(terms, counts, {key: arrays[f"inverted_{key}"] for key in ("starts", "rows", "counts")})
+        inverted = {key.removeprefix("inverted_"): one for key, one in arrays.items() if key.startswith("inverted_")}
+        return cls(terms, counts, inverted)
 
 
 class SparseStore(EmbeddedStore[SparseBlock]):
