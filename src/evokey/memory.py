@@ -207,12 +207,11 @@ class Memory:
             best = self._index.expanded(replace(expansion, query=text), depth, overlays, among)
         if explore:
             best = self._explored(text, best, min(checks.count(explore), size - 1), among, asked)
-        numbers = best.numbers.tolist()
-        found = self._documents.recall(numbers)
+        found = self._documents.recall(best.numbers.tolist())
         hits = [
-            Hit(found[number].id, score, found[number])
-            for number, score in zip(numbers, best.scores.tolist(), strict=True)
-            if number in found  # another thread may just have deleted it
+            Hit(document.id, score, document)
+            for document, score in zip(found, best.scores.tolist(), strict=True)
+            if document is not None  # another thread may just have deleted it
         ]
         return hits if self._reranker is None else self._reranked(self._reranker, text, hits)[:size]
 

@@ -128,7 +128,7 @@ class _Spoken:
 
     def __init__(self, store: SparseStore, base: SparseBlock) -> None:
         collection, encoder = store.collection, store.encoder
-        idf: Callable[[str], float] = lambda term: collection.term(term).idf  # noqa: E731
+        idf: Callable[[str], float] = lambda term: collection.terms[term].idf  # noqa: E731
         self._base = base
         self._idf = np.array([idf(term) for term in base.terms])
         self._pivots = encoder.pivots(base.lengths, collection.average)

@@ -56,7 +56,7 @@ class Kept:
         self._room = KEPT
         self._adding = threading.Lock()
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Iterable[Row]) -> None:
         with self._adding:
             for row in rows:
                 if row[0] not in self.rows:
@@ -119,23 +119,18 @@ class Documents:
     def fetch(self, numbers: Iterable[int]) -> dict[int, Document]:
         return {row[0]: _document(row) for row in self._texts(list(numbers))}
 
-    def recall(self, numbers: Sequence[int]) -> dict[int, Document]:
-        """As they were at the version last seen, or later. What is found often is kept in memory."""
+    def recall(self, numbers: Sequence[int]) -> list[Document | None]:
+        """As they were at the version last seen, or later; None for one that is gone. What is found often is kept in
+        memory."""
         kept = self._kept
         if kept.version != self._db.seen:
             kept = self._kept = Kept(self._db.seen)
-        found, missing = {}, []
-        for number in numbers:
-            if (row := kept.rows.get(number)) is None:
-                missing.append(number)
-            else:
-                found[number] = _document(row)
-        if missing:
-            read = list(self._texts(missing))
-            kept.add(read)
-            for row in read:
-                found[row[0]] = _document(row)
-        return found
+        rows = [kept.rows.get(number) for number in numbers]
+        if missing := [number for number, row in zip(numbers, rows, strict=True) if row is None]:
+            read = {row[0]: row for row in self._texts(missing)}
+            kept.add(read.values())
+            rows = [row or read.get(number) for number, row in zip(numbers, rows, strict=True)]
+        return [row and _document(row) for row in rows]
 
     def _texts(self, numbers: Sequence[int]) -> Iterator[Row]:
         for start in range(0, len(numbers), BATCH):

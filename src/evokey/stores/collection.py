@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -59,6 +59,20 @@ class Barred:
         return scores
 
 
+class Terms(dict[str, Term]):
+    """Every term that was asked for, found once."""
+
+    def __init__(self, find: Callable[[str], Term]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, term: str) -> Term:
+        found = self._find(term)
+        if found.frequency:  # what nothing holds would pile up
+            self[term] = found
+        return found
+
+
 class Collection:
     def __init__(self, rows: Rows[Any], encoder: SparseEncoder) -> None:
         self.rows = rows
@@ -73,17 +87,9 @@ class Collection:
         self.unheard = encoder.idf(self.documents, 0)
         self._large = len(rows.owners) >= LARGE
         self._encoder = encoder
-        self._terms: dict[str, Term] = {}
+        self.terms = Terms(self._found)
         self._present = (NO_NUMBERS, NO_NUMBERS, NO_NUMBERS)
         self._barred: Barred | None = None
-
-    def term(self, term: str) -> Term:
-        found = self._terms.get(term)
-        if found is None:
-            found = self._found(term)
-            if found.frequency:  # what nothing holds would pile up
-                self._terms[term] = found
-        return found
 
     def _found(self, term: str) -> Term:
         places = [block.place.get(term, -1) for block in self._blocks]
@@ -228,8 +234,8 @@ class CompiledScan(SparseScan):
     def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
         if among is not None or k > DEEP:
             return super().top(k, skip, among)
-        barred, term = self._collection.barred(skip), self._collection.term
-        places = np.frombuffer(b"".join([term(one).places for one in self._terms]), np.int64)
+        barred, terms = self._collection.barred(skip), self._collection.terms
+        places = np.frombuffer(b"".join([terms[term].places for term in self._terms]), np.int64)
         weights, kept = np.array(self._weights), np.zeros(len(barred.rows))
         numbers, scores, size = np.empty(k, np.int64), np.empty(k), 0
         for at, arrays in enumerate(self._segments):

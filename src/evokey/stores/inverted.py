@@ -78,16 +78,22 @@ def _coded(
     whole = counts.astype(np.int32)
     if not np.array_equal(whole, counts):
         return None
-    met = np.flatnonzero(np.bincount(whole))
-    name = np.zeros(int(met.max(initial=0)) + 1, np.int64)
-    name[met] = np.arange(len(met))
-    different, which = np.unique(lengths, return_inverse=True)
-    if len(met) * len(different) > MOST:
+    (few, which), (long, how_long) = _different(whole), _different(lengths.astype(np.int64))
+    if len(few) * len(long) > MOST:
         return None
-    pairs = which[rows] * len(met) + name[whole]
+    pairs = how_long[rows] * len(few) + which
     often = np.bincount(pairs)
     used = np.flatnonzero(often)
     used = used[np.argsort(-often[used], kind="stable")]
     codes = np.zeros(len(often), np.uint16 if len(used) <= 1 << 16 else np.uint32)
     codes[used] = np.arange(len(used))
-    return codes[pairs], met[used % max(len(met), 1)].astype(np.float32), different[used // max(len(met), 1)]
+    at_long, at_few = np.divmod(used, max(len(few), 1))
+    return codes[pairs], few[at_few].astype(np.float32), long[at_long].astype(np.float64)
+
+
+def _different(values: NDArray[Any]) -> tuple[Numbers, Numbers]:
+    """The different whole numbers among these, and which of them each is."""
+    found = np.flatnonzero(np.bincount(values))
+    which = np.zeros(int(found.max(initial=0)) + 1, np.int64)
+    which[found] = np.arange(len(found))
+    return found, which[values]

@@ -215,13 +215,9 @@ class SparseStore(EmbeddedStore[SparseBlock]):
     def question(self, bag: Bag, learned: Mapping[str, int]) -> SparseQuestion:
         """Weigh a query's terms; `learned` gives the frequency of words that only teaching has brought."""
         collection = self.collection
-        terms = tuple(sorted(bag))
-        known = [collection.term(term) for term in terms]
+        known, terms = collection.terms, tuple(sorted(bag))
         idf = tuple(
-            [
-                one.idf if one.frequency else collection.idf(learned.get(term, 0))
-                for term, one in zip(terms, known, strict=True)
-            ]
+            [one.idf if (one := known[term]).frequency else collection.idf(learned.get(term, 0)) for term in terms]
         )
         counts = tuple([bag[term] for term in terms])
         weights = tuple(map(mul, counts, idf))
