@@ -76,10 +76,11 @@ def search(retriever: Retriever, question: Any, k: int, overlay: Overlay, among:
     if not len(overlay.documents):
         return untouched
     scores = overlay.scores(scan, question)
-    found = scores >= untouched.scores[-1] if len(untouched) == k else scores > scan.floor
+    reach = scores >= untouched.scores[-1] if len(untouched) == k else scores > scan.floor
     if among is not None:
-        found &= np.isin(overlay.documents, among)
-    if not found.any():
+        reach &= np.isin(overlay.documents, among)
+    found = reach.nonzero()[0]
+    if not len(found):
         return untouched
     numbers = np.concatenate([untouched.numbers, overlay.documents[found]])
     scores = np.concatenate([untouched.scores, scores[found]])

@@ -64,11 +64,10 @@ def test_it_finds_what_numpy_finds_to_the_last_bit(
 ) -> None:
     store = filled(batches, dead, wide)
     question, living = store.question(query, {"unicorn": 2}), store.collection
-    about = (living, question.terms, question.weights, question.average)
     assert compiled._best is not None and living.segments is not None
     skip: Numbers = np.array(skipped, np.int64)
     for among in (None, np.arange(0, 50, 2)):
-        plain, fast = SparseScan(*about), CompiledScan(*about, living.segments, compiled._best)
+        plain, fast = SparseScan(living, question), CompiledScan(living, question, compiled._best)
         expected, found = plain.top(k, skip, among), fast.top(k, skip, among)
         assert found.numbers.tolist() == expected.numbers.tolist()
         assert found.scores.tobytes() == expected.scores.tobytes()

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,6 +24,19 @@ LARGE = 10_000
 """Rows from which on a compiled scan is worth having."""
 DEEP = 256
 """Results up to which the compiled scan keeps them in order as it goes."""
+
+
+class Weighed(Protocol):
+    """Terms and what they weigh, beside documents of an average length."""
+
+    @property
+    def terms(self) -> Sequence[str]: ...
+
+    @property
+    def weights(self) -> Sequence[float]: ...
+
+    @property
+    def average(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +116,12 @@ class Collection:
         """What a term weighs that so many documents hold; 0 for none."""
         return self._encoder.idf(self.documents, frequency) if frequency else 0.0
 
-    def scan(self, terms: Sequence[str], weights: Sequence[float], average: float) -> SparseScan:
-        """Terms and what they weigh, beside documents of an average length: where each document has one row."""
-        best = compiled.best() if self._large and average == self.average else None
+    def scan(self, question: Weighed) -> SparseScan:
+        """Where each document has one row."""
+        best = compiled.best() if self._large and question.average == self.average else None
         if best is None or self.segments is None:
-            return SparseScan(self, terms, weights, average)
-        return CompiledScan(self, terms, weights, average, self.segments, best)
+            return SparseScan(self, question)
+        return CompiledScan(self, question, best)
 
     def present(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
         """Which of some documents have a row, and the rows. What is asked again and again is found once."""
@@ -149,18 +162,22 @@ class Collection:
 class SparseScan(Scan):
     """Only rows that reach what k rows of one term do can be among the k best."""
 
-    def __init__(self, collection: Collection, terms: Sequence[str], weights: Sequence[float], average: float) -> None:
-        self._collection, self._terms, self._weights, self._average = collection, terms, weights, average
-        self._rows: Rows[Any] = collection.rows
-        self.floor = FLOOR
+    floor = FLOOR
+
+    def __init__(self, collection: Collection, question: Weighed) -> None:
+        self._collection, self._question = collection, question
+
+    @property
+    def _rows(self) -> Rows[Any]:  # type: ignore[override]
+        return self._collection.rows
 
     @cached_property
     def _postings(self) -> Postings:
-        return self._collection.postings.at(self._average)
+        return self._collection.postings.at(self._question.average)
 
     @cached_property
     def _held(self) -> Held:
-        return self._postings.held(self._terms, self._weights)
+        return self._postings.held(self._question.terms, self._question.weights)
 
     @cached_property
     def _scores(self) -> Scores:  # type: ignore[override]
@@ -212,18 +229,10 @@ class SparseScan(Scan):
 class CompiledScan(SparseScan):
     """The same to the last bit, in one go: rows are scored a window at a time, and only the best are kept."""
 
-    def __init__(
-        self,
-        collection: Collection,
-        terms: Sequence[str],
-        weights: Sequence[float],
-        average: float,
-        segments: Sequence[tuple[Any, ...]],
-        best: compiled.Best,
-    ) -> None:
-        super().__init__(collection, terms, weights, average)
-        self._segments, self._best_of = segments, best
-        self._skipped: tuple[Barred, Scores] | None = None
+    _skipped: tuple[Barred, Scores] | None = None
+
+    def __init__(self, collection: Collection, question: Weighed, best: compiled.Best) -> None:
+        self._collection, self._question, self._best_of = collection, question, best
 
     def of(self, numbers: Numbers) -> Scores:
         if self._skipped is not None and self._skipped[0].asked is numbers:
@@ -235,10 +244,10 @@ class CompiledScan(SparseScan):
         if among is not None or k > DEEP:
             return super().top(k, skip, among)
         barred, terms = self._collection.barred(skip), self._collection.terms
-        places = np.frombuffer(b"".join([terms[term].places for term in self._terms]), np.int64)
-        weights, kept = np.array(self._weights), np.zeros(len(barred.rows))
+        places = np.frombuffer(b"".join([terms[term].places for term in self._question.terms]), np.int64)
+        weights, kept = np.array(self._question.weights), np.zeros(len(barred.rows))
         numbers, scores, size = np.empty(k, np.int64), np.empty(k), 0
-        for at, arrays in enumerate(self._segments):
+        for at, arrays in enumerate(self._collection.segments or ()):
             out, end = barred.ends[at : at + 2]
             size = self._best_of(*arrays, places, at, weights, barred.rows, kept, out, end, numbers, scores, size)
         self._skipped = barred, kept

@@ -32,7 +32,7 @@ def _signature(index: Any, code: Any) -> Any:
 def _growth(index: Any, code: Any) -> Any:
     lists = (_read(index), _read(index), _read(code), _read(float64), int64)
     evidence = (_read(int64), _read(int64), _read(float64))
-    return float64[::1](*lists, _read(int64), _read(float64), *evidence, _read(float64), float64, _read(float64))
+    return float64[::1](*lists, *evidence, _read(int64), _read(float64), _read(float64), float64, _read(float64))
 
 
 def _compiled(signature: Callable[[Any, Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -108,7 +108,7 @@ def best(starts, rows, codes, shares, owners, places, segment, weights, barred, 
 
 
 @_compiled(_growth)
-def grown(starts, rows, codes, shares, size, places, weights, firsts, texts, alphas, base, step, norms):  # type: ignore[no-untyped-def]
+def grown(starts, rows, codes, shares, size, firsts, texts, alphas, places, weights, base, step, norms):  # type: ignore[no-untyped-def]
     """The scores of touched documents by their moved keys: taught texts are scored, and each document (a row of the
     evidence: firsts, texts, alphas) takes its share of them."""
     likeness, scores = np.zeros(size), np.empty(len(base))

@@ -75,7 +75,7 @@ class SparseBlock(Block[SparseQuestion]):
         self.terms, self.counts = terms, counts
         self._written = inverted
         self._postings: Postings | None = None
-        self._shares_at: tuple[float, Scores | None] = (-1.0, None)
+        self._listed: tuple[float, Any, tuple[Any, ...] | None] = (-1.0, None, None)
 
     @classmethod
     def of(cls, bags: Sequence[Bag]) -> Self:
@@ -115,22 +115,25 @@ class SparseBlock(Block[SparseQuestion]):
         self, question: SparseQuestion, base: Scores, evidence: sparse.csr_array, step: float, norms: Scores
     ) -> NDArray[Any]:
         """In one go where that is compiled: the same to the last bit."""
-        grown, shares = compiled.grown(), self._shares(question)
-        if grown is None or shares is None or evidence.indices.dtype != np.int64 or evidence.dtype != np.float64:
+        grown = compiled.grown()
+        if grown is None or (lists := self._lists(question, evidence)) is None:
             return super().moved(question, base, evidence, step, norms)
-        inverted, place = self.inverted, self.place
+        place = self.place
         places = np.array([place.get(term, -1) for term in question.terms], np.int64)
-        lists = inverted.starts, inverted.rows, inverted.codes, shares
-        taught = evidence.indptr, evidence.indices, evidence.data
-        return grown(*lists, len(self), places, np.array(question.weights), *taught, base, step, norms)
+        return grown(*lists, places, np.array(question.weights), base, step, norms)
 
-    def _shares(self, question: SparseQuestion) -> Scores | None:
-        """Beside documents of the average length that the question was weighed by."""
-        average, shares = self._shares_at
-        if average != question.average:
-            shares = self.inverted.shares(question.encoder, question.average)
-            self._shares_at = question.average, shares
-        return shares
+    def _lists(self, question: SparseQuestion, evidence: sparse.csr_array) -> tuple[Any, ...] | None:
+        """What the compiled loop takes of these rows and of the evidence; None where it does not fit. What is asked
+        again and again is found once."""
+        average, held, lists = self._listed
+        if average != question.average or held is not evidence:
+            inverted, taught = self.inverted, (evidence.indptr, evidence.indices, evidence.data)
+            shares = inverted.shares(question.encoder, question.average)
+            fits = shares is not None and [one.dtype for one in taught] == [np.int64, np.int64, np.float64]
+            whole = (inverted.starts, inverted.rows, inverted.codes, shares, len(self), *taught)
+            lists = whole if fits else None
+            self._listed = question.average, evidence, lists
+        return lists
 
     def table(self, questions: Sequence[SparseQuestion]) -> NDArray[np.float32]:
         """As one product of sparse matrices: its sums run in another order than those of `likeness`."""
@@ -253,7 +256,7 @@ class SparseStore(EmbeddedStore[SparseBlock]):
         if collection.rows.several:
             postings = collection.postings.at(question.average)
             return Scan(collection.rows, postings.summed(postings.held(question.terms, question.weights)), self.block)
-        return collection.scan(question.terms, question.weights, question.average)
+        return collection.scan(question)
 
 
 def _renamed(block: SparseBlock, names: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32]]:
