@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -39,8 +39,7 @@ class Weighed(Protocol):
     def average(self) -> float: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """How many documents hold a term, and what it weighs by that."""
 
     frequency: int
@@ -119,7 +118,7 @@ class Collection:
     def scan(self, question: Weighed) -> SparseScan:
         """Where each document has one row."""
         best = compiled.best() if self._large and question.average == self.average else None
-        if best is None or self.segments is None:
+        if best is None or self.segments is None or min(question.weights, default=0.0) < 0:
             return SparseScan(self, question)
         return CompiledScan(self, question, best)
 

@@ -50,8 +50,7 @@ class Inverted:
 
     def frequency(self, at: int) -> int:
         """How many rows hold a term."""
-        first, last = self.starts[at : at + 2].tolist()
-        return int(last - first)
+        return int(self.starts.item(at + 1) - self.starts.item(at))
 
     def shares(self, encoder: SparseEncoder, average: float) -> Scores | None:
         """What a term weighs in a row, by code; None where there are none, or the length of a row is all the same."""

@@ -1,8 +1,12 @@
 """The compiled scan. Importing this takes numba, and compiles unless that was done before.
 
 Rows are scored a window at a time (as Lucene does): the scores of a window stay in the fastest memory, and no array of
-all scores is made. A row's sum runs over the terms in their order, as everywhere else. Indexes are unsigned, because
+all scores is made. A row's sum runs over the terms in their order, as everywhere else. Weights are not below zero, so a
+row is noted once, as it rises to the bar: the score it takes to be among the best. Indexes are unsigned, because
 Python's counting from the end costs a check at every access.
+
+Long lists are not passed over for rows that cannot reach the bar (as MaxScore does): with the bar of a hundred thousand
+documents, what that spares is what looking the other rows up takes.
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ import numba
 import numpy as np
 from numba import float64, int32, int64, types, uint16, uint32, uint64
 
-WINDOW, FEW, ONE = 2048, 512, uint64(1)
+WINDOW, ONE = 2048, uint64(1)
+FEW = 512
+"""Postings in a window, up to which scores are wiped one by one."""
 ABOVE = float(np.nextafter(0.0, 1.0))
 
 
@@ -68,37 +74,38 @@ def best(starts, rows, codes, shares, owners, places, segment, weights, barred, 
     k, terms, bar = len(found), len(weights), ABOVE
     if size == k:
         bar = found[k - 1]
-    scores, reached = np.zeros(WINDOW), np.empty(WINDOW, np.uint64)
+    scores, reached = np.zeros(WINDOW), np.empty(WINDOW, np.uint16)
     first, at, last = np.zeros(terms, np.uint64), np.zeros(terms, np.uint64), np.zeros(terms, np.uint64)
     for term in range(terms):
         place = places[term * (len(places) // terms) + segment]
         if place >= 0:
             at[term], last[term] = starts[place], starts[place + 1]
     for base in range(0, len(owners), WINDOW):
-        limit, begin, some, some_reach = base + WINDOW, uint64(base), uint64(0), uint64(0)
+        limit, begin, scored, risen = base + WINDOW, uint64(base), uint64(0), uint64(0)
         for term in range(terms):
             i, stop, weight = at[term], last[term], weights[term]
             first[term] = i
             while i < stop and rows[i] < limit:
-                row = uint64(rows[i])
-                before = scores[row - begin]
+                row = uint64(rows[i]) - begin
+                before = scores[row]
                 score = before + weight * shares[codes[i]]
-                scores[row - begin] = score
+                scores[row] = score
                 if score >= bar and before < bar:
-                    reached[some_reach] = row
-                    some_reach += ONE
+                    reached[risen] = row
+                    risen += ONE
                 i += ONE
-            some += i - at[term]
+            scored += i - at[term]
             at[term] = i
         while out < end and barred[out] < limit:
             kept[out] = scores[barred[out] - base]
             scores[barred[out] - base] = 0.0
             out += 1
-        for j in range(some_reach):
-            size = _added(owners[reached[j]], scores[reached[j] - begin], numbers, found, size)
+        for j in range(risen):
+            row = uint64(reached[j])
+            size = _added(owners[begin + row], scores[row], numbers, found, size)
         if size == k:
             bar = found[k - 1]
-        if some < FEW:
+        if scored < FEW:
             for term in range(terms):
                 for i in range(first[term], at[term]):
                     scores[uint64(rows[i]) - begin] = 0.0
