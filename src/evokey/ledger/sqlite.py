@@ -48,7 +48,7 @@ class Database:
         try:
             self._prepare()
             self._reader = self._connected()
-            self._reader.execute(f"PRAGMA mmap_size = {MAPPED}")
+            self._looking = self._reader.execute(f"PRAGMA mmap_size = {MAPPED}")
         except sqlite3.DatabaseError as error:
             self.close()
             if isinstance(error, sqlite3.OperationalError):
@@ -124,7 +124,7 @@ class Database:
     def version(self) -> int:
         """Changes when anybody, here or elsewhere, has committed."""
         with self._reading:
-            self.seen = int(self._reader.execute("PRAGMA data_version").fetchone()[0])
+            self.seen = self._looking.execute("PRAGMA data_version").fetchone()[0]
             return self.seen
 
     def one(self, sql: str, values: Any = ()) -> Any:

@@ -42,6 +42,7 @@ def _growth(index: Any, code: Any) -> Any:
 
 
 def _compiled(signature: Callable[[Any, Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """For each width of indexes and of codes."""
     signatures = [signature(index, code) for index in (int64, int32) for code in (uint32, uint16)]
 
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,7 +58,7 @@ def _compiled(signature: Callable[[Any, Any], Any]) -> Callable[[Callable[..., A
 def _added(number, score, numbers, found, size):  # type: ignore[no-untyped-def]
     """A row, put where it belongs among the best so far; how many there are then."""
     k = len(found)
-    if score < ABOVE or (size == k and (score < found[k - 1] or (score == found[k - 1] and number > numbers[k - 1]))):
+    if size == k and (score < found[k - 1] or (score == found[k - 1] and number > numbers[k - 1])):
         return size
     place = min(size, k - 1)
     while place > 0 and (found[place - 1] < score or (found[place - 1] == score and numbers[place - 1] > number)):
@@ -102,7 +103,8 @@ def best(starts, rows, codes, shares, owners, places, segment, weights, barred, 
             out += 1
         for j in range(risen):
             row = uint64(reached[j])
-            size = _added(owners[begin + row], scores[row], numbers, found, size)
+            if scores[row] >= bar:
+                size = _added(owners[begin + row], scores[row], numbers, found, size)
         if size == k:
             bar = found[k - 1]
         if scored < FEW:
