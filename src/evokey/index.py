@@ -150,7 +150,7 @@ class Index:
 
     def catch_up(self, *, wait: bool = True) -> None:
         """Bring everything up to what the ledger says now. Without waiting: unless another thread is at it."""
-        if not self._mutex.acquire(blocking=wait):
+        if self._database.version == self._version or not self._mutex.acquire(blocking=wait):
             return
         try:
             version = self._database.version

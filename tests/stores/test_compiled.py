@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,6 +52,8 @@ def filled(batches: list[list[Counter[str]]], dead: set[int], wide: bool) -> Spa
 
 @settings(max_examples=150, deadline=None)
 @example([[Counter("abc")] * 9_000], {8_191}, {"a": 1}, [3, 4_096], 10, False)  # several windows, all alike
+@example([[*[Counter("b")] * 40, Counter("ab")] * 150] * 2, {81}, {"a": 2, "b": 1}, [40, 163], 9, False)  # few, many
+@example([[*[Counter("b")] * 40, Counter("ac")] * 150] * 2, {81}, {"a": 1, "c": 1}, [40, 163], 700, True)  # few in each
 @given(
     st.lists(st.lists(bags, min_size=1, max_size=80), min_size=1, max_size=3),
     st.sets(st.integers(0, 60), max_size=20),
@@ -100,6 +103,16 @@ def test_what_was_taught_scores_the_same_to_the_last_bit(
     base[0] = -np.inf  # a document without a row
     about = question, base, evidence, step, norms
     assert block.moved(*about).tobytes() == Block.moved(block, *about).tobytes()
+
+
+def test_weights_below_zero_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collection, "LARGE", 1)
+    store = filled([[Counter("ab"), Counter("b")]], set(), False)
+    question = store.question({"a": 1, "b": 1}, {})
+    against = replace(question, weights=(1.0, -0.5))
+    assert isinstance(store.scan(question), CompiledScan)
+    assert not isinstance(store.scan(against), CompiledScan)
+    assert store.scan(against).top(2, np.zeros(0, np.int64), None).numbers.tolist() == [0]
 
 
 def test_a_memory_gives_the_same_with_it_and_without(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,8 @@ from evokey.protocols import SparseEncoder
 from evokey.stores.segments import Arrays
 from evokey.types import Numbers, Scores
 
-MOST = 1 << 24
-"""Pairs that could be, up to which they are counted."""
+STEP = 1 << 22
+"""Postings coded in one go; and pairs that could be, up to which they are counted, however few the postings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +74,36 @@ def _coded(
     rows: NDArray[Any], counts: NDArray[np.float32], lengths: Scores
 ) -> tuple[NDArray[Any], NDArray[np.float32], Scores] | None:
     """The code of each posting, and the count and the length of each code, those first that are met most."""
-    whole = counts.astype(np.int32)
+    whole, long = counts.astype(np.int32), lengths.astype(np.int64)
     if not np.array_equal(whole, counts):
         return None
-    (few, which), (long, how_long) = _different(whole), _different(lengths.astype(np.int64))
-    if len(few) * len(long) > MOST:
+    (often, how_often), (far, how_far) = _different(whole), _different(long)
+    size = len(often) * len(far)
+    if size > max(STEP, len(rows)):
         return None
-    pairs = how_long[rows] * len(few) + which
-    often = np.bincount(pairs)
-    used = np.flatnonzero(often)
-    used = used[np.argsort(-often[used], kind="stable")]
-    codes = np.zeros(len(often), np.uint16 if len(used) <= 1 << 16 else np.uint32)
-    codes[used] = np.arange(len(used))
-    at_long, at_few = np.divmod(used, max(len(few), 1))
-    return codes[pairs], few[at_few].astype(np.float32), long[at_long].astype(np.float64)
+    of_row = how_far[long] * len(often)
+    steps = [slice(at, at + max(STEP, size)) for at in range(0, len(rows), max(STEP, size))]
+
+    def pairs(some: slice) -> Numbers:
+        return np.asarray(of_row[rows[some]] + how_often[whole[some]])
+
+    met = np.zeros(size, np.int64)
+    for some in steps:
+        met += np.bincount(pairs(some), minlength=size)
+    used = np.flatnonzero(met)
+    used = used[np.argsort(-met[used], kind="stable")]
+    names = np.zeros(size, np.uint16 if len(used) <= 1 << 16 else np.uint32)
+    names[used] = np.arange(len(used))
+    codes = np.empty(len(rows), names.dtype)
+    for some in steps:
+        codes[some] = names[pairs(some)]
+    at_far, at_often = np.divmod(used, max(len(often), 1))
+    return codes, often[at_often].astype(np.float32), far[at_far].astype(np.float64)
 
 
 def _different(values: NDArray[Any]) -> tuple[Numbers, Numbers]:
-    """The different whole numbers among these, and which of them each is."""
+    """The different whole numbers among these; and for each number up to the greatest, which of them it is."""
     found = np.flatnonzero(np.bincount(values))
     which = np.zeros(int(found.max(initial=0)) + 1, np.int64)
     which[found] = np.arange(len(found))
-    return found, which[values]
+    return found, which
