@@ -18,8 +18,8 @@ import numba
 import numpy as np
 from numba import float64, int32, int64, types, uint16, uint32, uint64
 
-WINDOW, ONE = 2048, uint64(1)
-FEW = 512
+WINDOW, ONE = 4096, uint64(1)
+FEW = 1024
 """Postings in a window, up to which scores are wiped one by one."""
 ABOVE = float(np.nextafter(0.0, 1.0))
 
