@@ -56,7 +56,7 @@ def test_they_are_written_and_read_with_codes_or_without(texts: list[Counter[str
     assert arrays["inverted_codes"].dtype == np.uint16
     assert same(SparseBlock.from_arrays(arrays).inverted, block.inverted)
     columns = block.counts.tocsc()
-    before = {name: one for name, one in arrays.items() if name not in ("inverted_codes", "inverted_lengths")}
+    before = {name: one for name, one in arrays.items() if "code" not in name}
     older = SparseBlock.from_arrays({**before, "inverted_counts": columns.data})
     assert same(older.inverted, block.inverted)
     assert older.inverted.codes is not None
@@ -70,6 +70,8 @@ def test_where_there_are_more_pairs_than_two_bytes_tell_codes_are_wider() -> Non
     assert found.codes is not None
     assert found.codes.dtype == np.uint32
     assert same(found, Inverted(starts, rows, None, counts, lengths))
+    for strange in (-counts, 1e6 * counts, counts + np.float32(0.5)):
+        assert Inverted.of(starts, rows, strange, lengths).codes is None
     apart = Inverted.of(starts, rows, counts, counts.astype(np.float64))
     assert apart.codes is None, "a table of all that could be would be larger than the postings"
     assert same(apart, Inverted(starts, rows, None, counts, counts.astype(np.float64)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from evokey.protocols import SparseEncoder
 from evokey.stores import compiled
 from evokey.stores.embedded import NO_NUMBERS, Rows, Scan
-from evokey.stores.postings import Held, Postings
+from evokey.stores.postings import Counted, Held, Postings
 from evokey.types import Numbers, Ranking, Scores
 
 FLOOR = 0.0
@@ -74,13 +74,20 @@ class Barred:
 class Terms(dict[str, Term]):
     """Every term that was asked for, found once."""
 
-    def __init__(self, find: Callable[[str], Term]) -> None:
+    def __init__(self, blocks: Sequence[Counted], postings: Postings | None, idf: Callable[[int], float]) -> None:
+        """postings: where some rows are dead, and must not be counted."""
         super().__init__()
-        self._find = find
+        self._blocks, self._postings, self._idf = blocks, postings, idf
 
     def __missing__(self, term: str) -> Term:
-        found = self._find(term)
-        if found.frequency:  # what nothing holds would pile up
+        places = [block.place.get(term, -1) for block in self._blocks]
+        if self._postings is None:
+            held = [b.inverted.frequency(at) for b, at in zip(self._blocks, places, strict=True) if at >= 0]
+            frequency = sum(held)
+        else:
+            frequency = len(self._postings.of(term).rows)
+        found = Term(frequency, self._idf(frequency), array("q", places).tobytes())
+        if frequency:  # what nothing holds would pile up
             self[term] = found
         return found
 
@@ -99,21 +106,10 @@ class Collection:
         self.unheard = encoder.idf(self.documents, 0)
         self._large = len(rows.owners) >= LARGE
         self._encoder = encoder
-        self.terms = Terms(self._found)
+        self.idf = partial(_idf, encoder, self.documents)
+        self.terms = Terms(self._blocks, self.postings if len(rows.dead_rows) else None, self.idf)
         self._present = (NO_NUMBERS, NO_NUMBERS, NO_NUMBERS)
         self._barred: Barred | None = None
-
-    def _found(self, term: str) -> Term:
-        places = [block.place.get(term, -1) for block in self._blocks]
-        if len(self.rows.dead_rows):
-            frequency = len(self.postings.of(term).rows)
-        else:
-            frequency = sum(b.inverted.frequency(at) for b, at in zip(self._blocks, places, strict=True) if at >= 0)
-        return Term(frequency, self.idf(frequency), array("q", places).tobytes())
-
-    def idf(self, frequency: int) -> float:
-        """What a term weighs that so many documents hold; 0 for none."""
-        return self._encoder.idf(self.documents, frequency) if frequency else 0.0
 
     def scan(self, question: Weighed) -> SparseScan:
         """Where each document has one row."""
@@ -251,3 +247,8 @@ class CompiledScan(SparseScan):
             size = self._best_of(*arrays, places, at, weights, barred.rows, kept, out, end, numbers, scores, size)
         self._skipped = barred, kept
         return Ranking(numbers[:size], scores[:size])
+
+
+def _idf(encoder: SparseEncoder, documents: int, frequency: int) -> float:
+    """What a term weighs that so many of the documents hold; 0 for none."""
+    return encoder.idf(documents, frequency) if frequency else 0.0

@@ -17,7 +17,8 @@ from evokey.stores.segments import Arrays
 from evokey.types import Numbers, Scores
 
 STEP = 1 << 22
-"""Postings coded in one go; and pairs that could be, up to which they are counted, however few the postings."""
+"""Postings coded in one go; numbers up to which they are coded; and pairs that could be, up to which they are counted,
+however few the postings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +59,17 @@ class Inverted:
         return None if pivots is None else self.counts / (self.counts + pivots)
 
     def arrays(self) -> Arrays:
-        lists = {"starts": self.starts, "rows": self.rows, "counts": self.counts}
-        return lists if self.codes is None else {**lists, "codes": self.codes, "lengths": self.lengths}
+        lists = {"starts": self.starts, "rows": self.rows}
+        if self.codes is None:
+            return {**lists, "counts": self.counts}
+        return {**lists, "codes": self.codes, "coded_counts": self.counts, "coded_lengths": self.lengths}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, lengths: Scores) -> Self:
         """lengths: of each row. What was written without codes gets them, if it can."""
         lists = arrays["starts"], arrays["rows"]
         if "codes" in arrays:
-            return cls(*lists, arrays["codes"], arrays["counts"], arrays["lengths"])
+            return cls(*lists, arrays["codes"], arrays["coded_counts"], arrays["coded_lengths"])
         return cls.of(*lists, arrays["counts"], lengths)
 
 
@@ -74,9 +77,10 @@ def _coded(
     rows: NDArray[Any], counts: NDArray[np.float32], lengths: Scores
 ) -> tuple[NDArray[Any], NDArray[np.float32], Scores] | None:
     """The code of each posting, and the count and the length of each code, those first that are met most."""
-    whole, long = counts.astype(np.int32), lengths.astype(np.int64)
-    if not np.array_equal(whole, counts):
+    least, most = counts.min(initial=0), max(counts.max(initial=0), lengths.max(initial=0))
+    if least < 0 or most > STEP or not np.array_equal(whole := counts.astype(np.int32), counts):
         return None
+    long = lengths.astype(np.int64)
     (often, how_often), (far, how_far) = _different(whole), _different(long)
     size = len(often) * len(far)
     if size > max(STEP, len(rows)):
