@@ -98,7 +98,6 @@ def test_what_was_taught_scores_the_same_to_the_last_bit(
     columns = np.array([text % len(texts) for share in shares for text, _ in share])
     alphas = np.array([alpha for share in shares for _, alpha in share])
     evidence = sparse.csr_array((alphas, columns, ends), shape=(len(shares), len(texts)))
-    evidence.indices, evidence.indptr = evidence.indices.astype(np.int64), evidence.indptr.astype(np.int64)
     base, norms = 9 * chance.random(len(shares)), 1 + chance.random(len(shares))
     base[0] = -np.inf  # a document without a row
     about = question, base, evidence, step, norms

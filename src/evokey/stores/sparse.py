@@ -127,11 +127,11 @@ class SparseBlock(Block[SparseQuestion]):
         again and again is found once."""
         average, held, lists = self._listed
         if average != question.average or held is not evidence:
-            inverted, taught = self.inverted, (evidence.indptr, evidence.indices, evidence.data)
+            inverted = self.inverted
             shares = inverted.shares(question.encoder, question.average)
-            fits = shares is not None and [one.dtype for one in taught] == [np.int64, np.int64, np.float64]
-            whole = (inverted.starts, inverted.rows, inverted.codes, shares, len(self), *taught)
-            lists = whole if fits else None
+            texts = [one.astype(np.int64, copy=False) for one in (evidence.indptr, evidence.indices)]
+            whole = (inverted.starts, inverted.rows, inverted.codes, shares, len(self), *texts, evidence.data)
+            lists = None if shares is None or evidence.dtype != np.float64 else whole
             self._listed = question.average, evidence, lists
         return lists
 
