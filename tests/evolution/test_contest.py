@@ -10,7 +10,7 @@ from scipy import sparse
 
 from evokey.evolution.contest import Contest, Deal, Qualifying
 from evokey.evolution.judge import Judge, best, keys
-from evokey.evolution.recall import Recall
+from evokey.evolution.recall import Recall, ahead
 from evokey.evolution.tables import marks, nearest, tenth
 from evokey.overlay import Touched
 from evokey.types import Choice
@@ -67,12 +67,14 @@ class Field:
         self.floor = float(chance.choice([-np.inf, 0.2]))
 
     def contest(self, *, everyone: bool) -> Contest:
-        least = float(np.nextafter(np.float32(self.floor), np.float32(np.inf)))
-        qualifying = Qualifying(self.right, self.others, least)
+        lowest = float(np.nextafter(np.float32(self.floor), np.float32(np.inf)))
+        qualifying = Qualifying(self.right, self.others, lowest)
         for scores in self.moved.values():
             qualifying.see(scores)
-        self.recall.keep(qualifying.kept, self.totals, self.right, qualifying.end(self.base))
-        kept = np.ones(self.base.shape, bool) if everyone else qualifying.kept
+        least, moving = qualifying.end(self.base), qualifying.kept.copy()
+        self.recall.keep(qualifying.kept, self.totals, self.right, least)
+        few = qualifying.kept & (moving | ahead(qualifying.kept, self.right, self.totals, [self.recall]))
+        kept = np.ones(self.base.shape, bool) if everyone else few
         self.size = kept.sum()
         queries, columns = marks(kept)
         deal = Deal.of(queries, len(kept))

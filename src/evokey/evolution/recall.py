@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,3 +93,17 @@ class Recall:
         kept[queries[rows[few]], documents[few]] = True
         few &= ~own
         found[rows[few], documents[few]] = True
+
+
+def ahead(kept: Marks, right: Table, totals: Table, recalling: Iterable[Recall]) -> Marks:
+    """Those of the marked documents that are among the ten best recalled of their query, by some way to recall; right
+    documents and others apart. Of equals the first are ahead: so they are found, too."""
+    queries, columns = marks(kept)
+    own = right[queries, columns] > 0
+    found = np.zeros_like(kept)
+    for recall in recalling:
+        order = np.lexsort((columns, -recall.scores(totals, queries, columns), own, queries))
+        sizes = np.bincount(2 * queries + own, minlength=2 * len(kept))
+        first = order[ordinals(sizes) < DEPTH]
+        found[queries[first], columns[first]] = True
+    return found

@@ -19,7 +19,7 @@ from evokey.evolution.contest import Contest, Deal, Move, Qualifying
 from evokey.evolution.evidence import Taught
 from evokey.evolution.judge import DEPTH, Judge, ideal
 from evokey.evolution.pools import DEPTH as POOL
-from evokey.evolution.recall import Recall
+from evokey.evolution.recall import Recall, ahead
 from evokey.evolution.sheet import Sheet
 from evokey.evolution.tables import Table, marks
 from evokey.lens import Lens, Turn
@@ -32,6 +32,8 @@ Way = tuple[float, float]
 """β and η."""
 CELLS, KEPT = 300_000, 1_000_000
 """Size of the score tables (queries × touched documents) that are worked on at a time, and that are kept."""
+CROWDED = 50
+"""Documents of a query from which on it pays to tell those apart that are recalled equally well."""
 
 
 class Trial:
@@ -267,10 +269,13 @@ class Trial:
         for move, moved[move] in self._moved(sheet, choices):
             qualifying.see(moved[move])
         least, kept = qualifying.end(sheet.base), qualifying.kept
-        totals, recalling = sheet.block.total(sheet.spoken), {}
-        for units in {choice.units for choice in choices if choice.handicap is not None}:
-            recalling[units] = self._recalling(units)
-            recalling[units].keep(kept, totals, right, least)
+        totals, moving = sheet.block.total(sheet.spoken), kept.copy()
+        recalling = {choice.units: self._recalling(choice.units) for choice in choices if choice.handicap is not None}
+        ways = list({units > 0: recall for units, recall in recalling.items()}.values())
+        for recall in ways:
+            recall.keep(kept, totals, right, least)
+        if ways and np.count_nonzero(kept) > CROWDED * len(kept):
+            kept &= moving | ahead(kept, right, totals, ways)
         queries, columns = marks(kept)
         deal, at = Deal.of(queries, len(kept)), queries * kept.shape[1] + columns
         return Contest(
