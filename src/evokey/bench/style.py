@@ -124,7 +124,7 @@ def logarithmic(axis: Axis, *, across: bool = True) -> None:
     steps = ((3, range(1, 10)), (15, (1, 2, 5)), (1000, (1, 3)), (math.inf, (1,)))
     subs = next(list(subs) for most, subs in steps if high < most * low)
     scale.set_major_locator(LogLocator(base=10 if high < 10_000 * low else 100, subs=subs))
-    scale.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    scale.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
     scale.set_minor_locator(NullLocator())
 
 
