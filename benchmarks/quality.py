@@ -50,7 +50,7 @@ BENCHES: dict[str, list[tuple[list[str], str]]] = {
         (["bright_theoremqa_theorems"], f"{LIVE},expansion:tongsearch-qr-7b"),
     ],
     "answers": [
-        (["locomo10"], "--encoder hybrid --policy none,guarded,judged --seeds 1 --answers 36"),
+        (["locomo10"], "--encoder hybrid --policy none,guarded,judged --seeds 1 --answers 120"),
         (["pubmedqa_l"], "--encoder hybrid --policy none,guarded,judged --seeds 1 --answers 8"),
     ],
 }
