@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 pytest.importorskip("ir_measures", reason="the benchmark's measures need: pip install 'evokey[bench]'")
 
-from evokey.bench import tables
+from evokey.bench import runs, tables
 from evokey.bench.grid import Grid, Setting
 from evokey.cli import screen
 from evokey.cli.app import app
@@ -50,6 +51,22 @@ def test_an_unseen_folder_is_measured_and_told_as_json(tmp_path: Path) -> None:
         assert all(0 <= value <= 1 for value in one["metrics"].values())
     means = {one["policy"]: one["taught"]["nDCG@10"] for one in found}
     assert (means["none"], means["guarded"]) == (0, 1)
+
+
+def test_an_interrupted_benchmark_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, out, carried_out = small_sets.gap(tmp_path / "unseen"), tmp_path / "out", runs.carried_out
+
+    def interrupted(*arguments: Any, **options: Any) -> Iterator[runs.Outcome]:
+        yield next(carried_out(*arguments, **options))
+        raise KeyboardInterrupt
+
+    asked = (folder, "--encoder", "bm25", "--policy", "none,guarded", "--seeds", 1, "--out", out, "--json")
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "carried_out", interrupted)
+        result = run(*asked)
+    assert result.exit_code == 130 and f"kept in {out}" in result.stderr
+    assert len(list((out / "runs").iterdir())) == 1
+    assert len(json.loads(run(*asked).stdout)) == 2
 
 
 def test_tables_and_figures_stand_beside_the_results_and_can_be_made_again(tmp_path: Path) -> None:

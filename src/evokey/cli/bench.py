@@ -113,7 +113,13 @@ def bench(
             for reason in left_out:
                 screen.say(f"[dim]left out: {escape(reason)}[/]")
         carried = runs.carried_out(planned, out, jobs=jobs)
-        outcomes = list(screen.tracked(carried, "measuring", as_json, len(planned)))
+        try:
+            outcomes = list(screen.tracked(carried, "measuring", as_json, len(planned)))
+        except KeyboardInterrupt:
+            screen.errors.print(
+                f"interrupted; what was measured is kept in {out}, and the same command goes on from there"
+            )
+            raise typer.Exit(130) from None
         _finished(outcomes, out, as_json)
 
 

@@ -76,7 +76,8 @@ class Fit:
         return sparing(self.pinned.outcomes(self._policy.grid(self.own.has_units)), NOTHING)
 
     def choose(self) -> Choice:
-        """First without a lens; then all lenses join; then the best of these, with keys that move less or more."""
+        """First without a lens, then with wrong documents pushed away; then all lenses join; then the best of these,
+        with keys that move less or more."""
         plain = self._pushing(self._chosen(self._policy.grid(self.own.has_units))[0])
         if not self._lenses:
             return plain
