@@ -148,7 +148,7 @@ def resolved(path: Path, said: Mapping[str, Any]) -> tuple[Path, Settings]:
 
 
 OTHERWISE = "Open it without settings, or make a new memory in another directory."
-OWN = re.compile(r"ledger\.sqlite(-wal|-shm|-journal)?|writer\.(lock|json)|keys(\.lost)?|evokey\.\d+\.tmp")
+OWN = re.compile(r"ledger\.(commits|sqlite(-wal|-shm|-journal)?)|writer\.(lock|json)|keys(\.lost)?|evokey\.\d+\.tmp")
 """What a memory may hold whose making was interrupted before its settings were kept."""
 
 

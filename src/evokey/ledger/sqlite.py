@@ -14,13 +14,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+from time import monotonic
 from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
 from evokey.errors import MemoryBusy, NewerFormat, NotAMemory
+from evokey.ledger.commits import Commits
 
-FILE, LOCK, HOLDER = "ledger.sqlite", "writer.lock", "writer.json"
+FILE, COMMITS, LOCK, HOLDER = "ledger.sqlite", "ledger.commits", "writer.lock", "writer.json"
+TRUSTED = 1.0
+"""Seconds for which the count of commits is believed: whoever writes with other tools does not count."""
 MAPPED = 2**30
 """Bytes of the file that are read where the system has them, without a copy. What lies beyond is read as ever."""
 
@@ -43,6 +47,11 @@ class Database:
         self._writer_thread: int | None = None
         self.seen = -1
         """The version, as it was last looked at."""
+        self._commits = Commits(folder / COMMITS)
+        self._known: int | None = None
+        """The commits that were counted then."""
+        self._doubted = 0.0
+        """When SQLite is asked in any case."""
         self._writer = self._connected()
         self._reader = self._writer
         try:
@@ -108,6 +117,7 @@ class Database:
         with self._writing, self._reading:
             self._reader.close()
             self._writer.close()
+            self._commits.close()
             self._release()
 
     def _release(self) -> None:
@@ -123,8 +133,13 @@ class Database:
     @property
     def version(self) -> int:
         """Changes when anybody, here or elsewhere, has committed."""
+        commits = self._commits.settled
+        if commits is not None and commits == self._known and monotonic() < self._doubted:
+            return self.seen
         with self._reading:
+            commits = self._commits.settled  # before SQLite is asked: a commit in between is seen next time
             self.seen = self._looking.execute("PRAGMA data_version").fetchone()[0]
+            self._known, self._doubted = commits, monotonic() + TRUSTED
             return self.seen
 
     def one(self, sql: str, values: Any = ()) -> Any:
@@ -170,7 +185,9 @@ class Database:
             self._writer_thread = threading.get_ident()
             try:
                 yield self._writer
+                self._commits.begin()
                 self._writer.execute("COMMIT")
+                self._commits.end()
             except BaseException:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")

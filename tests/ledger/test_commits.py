@@ -1,0 +1,138 @@
+"""The count of commits tells every process at once that something is new, and nothing hangs on it."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from multiprocessing.pool import ThreadPool
+from pathlib import Path
+
+import pytest
+
+from evokey.ledger import sqlite
+from evokey.ledger.commits import WIDTH, Commits
+from evokey.ledger.sqlite import COMMITS, FILE, Database
+
+WRITE = "INSERT INTO traffic VALUES (?, ?)"
+CUT_SHORT = """
+import os, sys
+from pathlib import Path
+from evokey.ledger.commits import Commits
+from evokey.ledger.sqlite import Database
+after = sys.argv[2] == "after"
+database = Database(Path(sys.argv[1]))
+setattr(Commits, "end" if after else "begin", lambda commits: os._exit(9))
+with database.write() as connection:
+    connection.execute("INSERT INTO traffic VALUES ('cut short', 1)")
+"""
+
+
+def written(database: Database, query: str) -> None:
+    with database.write() as connection:
+        connection.execute(WRITE, (query, 1))
+
+
+def queries(database: Database) -> list[str]:
+    return [row[0] for row in database.all("SELECT query FROM traffic ORDER BY query")]
+
+
+def count(folder: Path) -> int:
+    return int.from_bytes((folder / COMMITS).read_bytes()[:WIDTH], sys.byteorder)
+
+
+class Refusing:
+    """What SQLite is asked with, when it must not be asked."""
+
+    def execute(self, sql: str) -> None:
+        raise AssertionError(f"SQLite was asked: {sql}")
+
+
+def test_what_is_not_new_is_known_without_asking_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
+    with Database(tmp_path) as writer, Database(tmp_path) as reader:
+        written(writer, "first")
+        version = reader.version
+        looking = reader._looking
+        monkeypatch.setattr(reader, "_looking", Refusing())
+        assert [reader.version for _ in range(3)] == [version] * 3
+        written(writer, "second")
+        with pytest.raises(AssertionError, match="data_version"):
+            _ = reader.version
+        monkeypatch.setattr(reader, "_looking", looking)
+        assert reader.version != version and queries(reader) == ["first", "second"]
+
+
+def test_a_commit_of_another_process_is_seen_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
+    tell = (
+        "import sys; from pathlib import Path; from test_commits import *; written(Database(Path(sys.argv[1])), 'far')"
+    )
+    with Database(tmp_path) as reader:
+        before = reader.version
+        subprocess.run([sys.executable, "-c", tell, str(tmp_path)], check=True, cwd=Path(__file__).parent)
+        assert reader.version != before
+
+
+@pytest.mark.parametrize(("moment", "there"), [("before", []), ("after", ["cut short"])])
+def test_a_commit_that_was_cut_short_hides_nothing(
+    tmp_path: Path, moment: str, there: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
+    with Database(tmp_path) as reader:
+        before = reader.version
+        done = subprocess.run([sys.executable, "-c", CUT_SHORT, str(tmp_path), moment], check=False)
+        assert done.returncode == 9
+        assert (reader.version != before, queries(reader)) == (bool(there), there)
+        assert count(tmp_path) % 2 == (moment == "after")
+        written(reader, "the next one")
+        assert count(tmp_path) % 2 == 0
+        assert queries(reader) == [*there, "the next one"]
+
+
+def test_a_commit_that_nobody_counted_is_seen_before_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(sqlite, "monotonic", lambda: now)
+    with Database(tmp_path) as reader:
+        version = reader.version
+        with sqlite3.connect(tmp_path / FILE) as stranger:
+            stranger.execute(WRITE, ("by hand", 1))
+        stranger.close()
+        assert reader.version == version
+        now += sqlite.TRUSTED
+        assert reader.version != version
+
+
+@pytest.mark.parametrize("harm", ["removed", "a folder"])
+def test_without_the_file_sqlite_is_asked(tmp_path: Path, harm: str) -> None:
+    Database(tmp_path).close()
+    (tmp_path / COMMITS).unlink()
+    if harm == "a folder":
+        (tmp_path / COMMITS).mkdir()
+    with Database(tmp_path) as writer, Database(tmp_path) as reader:
+        for query in ("first", "second"):
+            before = reader.version
+            written(writer, query)
+            assert reader.version != before
+    assert harm == "a folder" or count(tmp_path) == 4
+
+
+def test_a_file_that_goes_while_it_is_used_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "TRUSTED", 0.0)
+    with Database(tmp_path) as writer, Database(tmp_path) as reader:
+        (tmp_path / COMMITS).unlink()
+        before = reader.version
+        written(writer, "still written")
+        assert reader.version != before and queries(reader) == ["still written"]
+
+
+def test_many_who_make_the_file_at_once_undo_no_count(tmp_path: Path) -> None:
+    with ThreadPool(8) as threads:
+        for turn in range(20):
+            path = tmp_path / str(turn)
+            first = threads.map(Commits, [path] * 8)[0]
+            first.begin()
+            assert first.settled is None
+            first.end()
+            assert {commits.settled for commits in threads.map(Commits, [path] * 8)} == {2}
+            assert path.stat().st_size % WIDTH == 0
