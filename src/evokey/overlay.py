@@ -22,7 +22,7 @@ from scipy import sparse
 from evokey.lens import Lens
 from evokey.stores.embedded import NO_NUMBERS, Block, Scan
 from evokey.stores.flat import DenseBlock
-from evokey.types import Choice, Numbers, Scores
+from evokey.types import Choice, Numbers, Ranking, Scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +110,17 @@ class Overlay:
     def documents(self) -> Numbers:
         return self.touched.documents
 
+    def joined(self, scan: Scan, question: Any, untouched: Ranking, k: int) -> Ranking | None:
+        """The k best of these and of the touched documents, where that can be had in one go."""
+        if self.texts is None or not self.step or self.choice.handicap is not None or self.touched.several:
+            return None
+        return self.texts.joined(scan, question, self.documents, self.pull, self.step, self.norms, untouched, k)
+
     def scores(self, scan: Scan, question: Any) -> Scores:
         """Scores of the touched documents."""
         touched = self.touched
         if self.texts is None or not (self.step or self.choice.handicap is not None):
             return scan.of(touched.documents)
-        if self.choice.handicap is None and self.texts.parts == 1 and not touched.several:
-            base = scan.of(touched.documents)  # a document's score is its row's likeness
-            return self.texts.moved(question, base, self.pull, self.step, self.norms)
         likeness = np.asarray(self.texts.likeness(question), np.float64) if self.step else np.zeros(0)
         best = scan.of(touched.documents)
         if self.step:

@@ -75,15 +75,17 @@ def search(retriever: Retriever, question: Any, k: int, overlay: Overlay, among:
     untouched = scan.top(k, overlay.documents, among)
     if not len(overlay.documents):
         return untouched
+    if among is None and (found := overlay.joined(scan, question, untouched, k)) is not None:
+        return found
     scores = overlay.scores(scan, question)
     reach = scores >= untouched.scores[-1] if len(untouched) == k else scores > scan.floor
     if among is not None:
         reach &= np.isin(overlay.documents, among)
-    found = reach.nonzero()[0]
-    if not len(found):
+    reaching = reach.nonzero()[0]
+    if not len(reaching):
         return untouched
-    numbers = np.concatenate([untouched.numbers, overlay.documents[found]])
-    scores = np.concatenate([untouched.scores, scores[found]])
+    numbers = np.concatenate([untouched.numbers, overlay.documents[reaching]])
+    scores = np.concatenate([untouched.scores, scores[reaching]])
     order = np.lexsort((numbers, -scores))[:k]
     return Ranking(numbers[order], scores[order])
 

@@ -6,6 +6,8 @@ import sys
 import threading
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +17,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from evokey.encoders.bm25 import BM25
+from evokey.overlay import Overlay, Touched
+from evokey.retriever import search
 from evokey.stores import collection, compiled
 from evokey.stores.collection import CompiledScan, SparseScan
-from evokey.stores.embedded import Block
 from evokey.stores.sparse import SparseBlock, SparseStore
-from evokey.types import Numbers
+from evokey.types import Choice, Numbers
 
 WORDS = "ant bee cat dog eel fox gnu hen".split()
 bags = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(Counter)
@@ -78,30 +81,43 @@ def test_it_finds_what_numpy_finds_to_the_last_bit(
         assert fast.of(skip[::2].copy()).tobytes() == plain.of(skip[::2].copy()).tobytes()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.lists(bags, min_size=1, max_size=40),
+    st.lists(bags, min_size=1, max_size=20),
     asked,
-    st.lists(st.lists(st.tuples(st.integers(0, 39), st.floats(0, 1)), min_size=1, max_size=4), min_size=1, max_size=8),
+    st.lists(st.lists(st.tuples(st.integers(0, 19), st.floats(-1, 1)), max_size=4), min_size=1, max_size=30),
     st.sampled_from([0.25, 1.0, 8.0]),
-    st.integers(0, 100),
+    st.integers(1, 12),
+    st.sets(st.integers(0, 30), max_size=3),
 )
-def test_what_was_taught_scores_the_same_to_the_last_bit(
+def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
+    documents: list[Counter[str]],
     texts: list[Counter[str]],
     query: dict[str, int],
     shares: list[list[tuple[int, float]]],
     step: float,
-    seed: int,
+    k: int,
+    dead: set[int],
 ) -> None:
-    question, block = filled([texts], set(), False).question(query, {}), SparseBlock.of(texts)
-    chance, ends = np.random.default_rng(seed), np.cumsum([0, *map(len, shares)])
-    columns = np.array([text % len(texts) for share in shares for text, _ in share])
-    alphas = np.array([alpha for share in shares for _, alpha in share])
+    """Every other document is touched; some of them have no row, some nothing to learn from."""
+    store, ends = filled([documents], dead, False), np.cumsum([0, *map(len, shares)])
+    columns = np.array([text % len(texts) for share in shares for text, _ in share], np.int64)
+    alphas = np.array([alpha for share in shares for _, alpha in share], np.float64)
     evidence = sparse.csr_array((alphas, columns, ends), shape=(len(shares), len(texts)))
-    base, norms = 9 * chance.random(len(shares)), 1 + chance.random(len(shares))
-    base[0] = -np.inf  # a document without a row
-    about = question, base, evidence, step, norms
-    assert block.moved(*about).tobytes() == Block.moved(block, *about).tobytes()
+    touched = Touched.of(2 * np.arange(len(shares)), np.ones(len(shares), np.int64))
+    norms = 1 + np.arange(len(shares)) % 3 / 2
+    overlay = Overlay(touched, (), SparseBlock.of(texts), evidence, norms, Choice(step=step), {})
+    retriever: Any = SimpleNamespace(store=store)
+    question = store.question(query, {"unicorn": 2})
+    scan = store.scan(question)
+    fast = overlay.joined(scan, question, scan.top(k, overlay.documents, None), k)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "_joined", None)
+        plain = search(retriever, question, k, overlay)
+    assert fast is not None
+    assert fast.numbers.tolist() == plain.numbers.tolist()
+    assert fast.scores.tobytes() == plain.scores.tobytes()
 
 
 def test_weights_below_zero_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:

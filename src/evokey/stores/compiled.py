@@ -8,17 +8,17 @@ import threading
 from collections.abc import Callable
 from importlib import import_module
 
-from evokey.types import Scores
+from evokey.types import Numbers, Scores
 
 Best = Callable[..., int]
-Grown = Callable[..., Scores]
+Joined = Callable[..., tuple[Numbers, Scores]]
 AFTER = 50
 """Searches of a large store in this process before anything is loaded: a few do not pay for it."""
 log = logging.getLogger("evokey")
 _loading = threading.Lock()
 _asked = 0
 _best: Best | None = None
-_grown: Grown | None = None
+_joined: Joined | None = None
 
 
 def best() -> Best | None:
@@ -31,19 +31,19 @@ def best() -> Best | None:
     return _best
 
 
-def grown() -> Grown | None:
-    """The compiled scores of what was taught, if they are there already."""
-    return _grown
+def joined() -> Joined | None:
+    """What was taught among the rest, compiled, if that is there already."""
+    return _joined
 
 
 def load() -> bool:
     """Load it, compiling if need be, and say whether it is there."""
-    global _best, _grown
+    global _best, _joined
     with _loading:
         if _best is None:
             try:
                 kernel = import_module("evokey.stores.kernel")
-                _best, _grown = kernel.best, kernel.grown
+                _best, _joined = kernel.best, kernel.joined
             except ImportError:
                 return False
             except Exception as error:  # noqa: BLE001 - whatever ails a compiler, numpy finds the same

@@ -76,12 +76,20 @@ class Block(ABC, Generic[Question]):
         moved /= norms.astype(base.dtype, copy=False)
         return np.asarray(moved)
 
-    def moved(
-        self, question: Question, base: Scores, evidence: sparse.csr_array, step: float, norms: Scores
-    ) -> NDArray[Any]:
-        """Scores of rows grown by λ times the evidence of these texts, where a likeness has one part."""
-        likeness = np.asarray(self.likeness(question), np.float64)
-        return self.grown(base, self.pulled(likeness, evidence), step, norms)
+    def joined(
+        self,
+        scan: Scan,
+        question: Question,
+        touched: Numbers,
+        evidence: sparse.csr_array,
+        step: float,
+        norms: Scores,
+        others: Ranking,
+        k: int,
+    ) -> Ranking | None:
+        """The k best of others and of touched documents, whose one row each has grown by the evidence of these texts:
+        where that can be had in one go."""
+        return None
 
     @abstractmethod
     def take(self, rows: Numbers) -> Self: ...

@@ -35,10 +35,11 @@ def _signature(index: Any, code: Any) -> Any:
     return int64(*lists, *asked, *barred, int64[::1], float64[::1], int64)
 
 
-def _growth(index: Any, code: Any) -> Any:
-    lists = (_read(index), _read(index), _read(code), _read(float64), int64)
-    evidence = (_read(int64), _read(int64), _read(float64))
-    return float64[::1](*lists, *evidence, _read(int64), _read(float64), _read(float64), float64, _read(float64))
+def _joining(index: Any, code: Any) -> Any:
+    texts = (_read(index), _read(index), _read(code), _read(float64), int64, _read(int64), _read(int64), _read(float64))
+    moved = (_read(int64), _read(float64), float64, _read(float64))
+    best = types.Tuple((int64[::1], float64[::1]))  # type: ignore[no-untyped-call]
+    return best(types.Tuple(texts), _read(int64), _read(float64), *moved, _read(int64), _read(float64), int64)  # type: ignore[no-untyped-call]
 
 
 def _compiled(signature: Callable[[Any, Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -116,18 +117,23 @@ def best(starts, rows, codes, shares, owners, places, segment, weights, barred, 
     return size
 
 
-@_compiled(_growth)
-def grown(starts, rows, codes, shares, size, firsts, texts, alphas, places, weights, base, step, norms):  # type: ignore[no-untyped-def]
-    """The scores of touched documents by their moved keys: taught texts are scored, and each document (a row of the
-    evidence: firsts, texts, alphas) takes its share of them."""
-    likeness, scores = np.zeros(size), np.empty(len(base))
+@_compiled(_joining)
+def joined(taught, places, weights, touched, base, step, norms, others, scored, k):  # type: ignore[no-untyped-def]
+    """The k best of touched documents, by their moved keys, and of others, which are scored and in order. Taught texts
+    are scored, and each touched document (a row of the evidence: firsts, texts, alphas) takes its share of them."""
+    starts, rows, codes, shares, size, firsts, texts, alphas = taught
+    likeness, numbers, found = np.zeros(size), np.empty(k, np.int64), np.empty(k)
+    held = len(others)
+    numbers[:held], found[:held] = others, scored
     for term in range(len(places)):
         if places[term] >= 0:
             for i in range(starts[places[term]], starts[places[term] + 1]):
                 likeness[rows[i]] += weights[term] * shares[codes[i]]
-    for document in range(len(base)):
+    for document in range(len(touched)):
         pull = 0.0
         for i in range(firsts[document], firsts[document + 1]):
             pull += alphas[i] * likeness[texts[i]]
-        scores[document] = (base[document] + step * pull) / norms[document]
-    return scores
+        score = (base[document] + step * pull) / norms[document]
+        if score >= ABOVE:
+            held = _added(touched[document], score, numbers, found, held)
+    return numbers[:held], found[:held]

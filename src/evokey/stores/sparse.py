@@ -20,12 +20,12 @@ from scipy import sparse
 
 from evokey.protocols import Bag, SparseEncoder
 from evokey.stores import compiled
-from evokey.stores.collection import FLOOR, Collection
+from evokey.stores.collection import DEEP, FLOOR, Collection
 from evokey.stores.embedded import Block, EmbeddedStore, Scan
 from evokey.stores.inverted import Inverted
 from evokey.stores.postings import Postings
 from evokey.stores.segments import Arrays
-from evokey.types import Numbers, Scores
+from evokey.types import Numbers, Ranking, Scores
 
 UNKNOWING, KNOWING = 0.25, 0.75
 """Shares of a question's words at which a sparse ranking is not trusted at all, and trusted fully."""
@@ -111,16 +111,25 @@ class SparseBlock(Block[SparseQuestion]):
         kept = self._postings = self._postings.at(question.average)
         return kept.summed(kept.held(question.terms, question.weights))
 
-    def moved(
-        self, question: SparseQuestion, base: Scores, evidence: sparse.csr_array, step: float, norms: Scores
-    ) -> NDArray[Any]:
-        """In one go where that is compiled: the same to the last bit."""
-        grown = compiled.grown()
-        if grown is None or (lists := self._lists(question, evidence)) is None:
-            return super().moved(question, base, evidence, step, norms)
-        place = self.place
-        places = np.array([place.get(term, -1) for term in question.terms], np.int64)
-        return grown(*lists, places, np.array(question.weights), base, step, norms)
+    def joined(
+        self,
+        scan: Scan,
+        question: SparseQuestion,
+        touched: Numbers,
+        evidence: sparse.csr_array,
+        step: float,
+        norms: Scores,
+        others: Ranking,
+        k: int,
+    ) -> Ranking | None:
+        """Where it is compiled: the same to the last bit."""
+        joined = compiled.joined() if k <= DEEP else None
+        if joined is None or (lists := self._lists(question, evidence)) is None:
+            return None
+        place = self.place.get
+        places = np.array([place(term, -1) for term in question.terms], np.int64)
+        weights, moved = np.array(question.weights), (touched, scan.of(touched), step, norms)
+        return Ranking(*joined(lists, places, weights, *moved, others.numbers, others.scores, k))
 
     def _lists(self, question: SparseQuestion, evidence: sparse.csr_array) -> tuple[Any, ...] | None:
         """What the compiled loop takes of these rows and of the evidence; None where it does not fit. What is asked
