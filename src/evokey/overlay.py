@@ -112,9 +112,13 @@ class Overlay:
 
     def joined(self, scan: Scan, question: Any, untouched: Ranking, k: int) -> Ranking | None:
         """The k best of these and of the touched documents, where that can be had in one go."""
-        if self.texts is None or not self.step or self.choice.handicap is not None or self.touched.several:
+        handicap = self.choice.handicap
+        if self.texts is None or self.touched.several or question.asked is not None:
             return None
-        return self.texts.joined(scan, question, self.documents, self.pull, self.step, self.norms, untouched, k)
+        if handicap is not None and self.against is not None:  # other texts recall a document than move its key
+            return None
+        moved = self.documents, self.pull, self.step, self.norms, handicap
+        return self.texts.joined(scan, question, *moved, untouched, k)
 
     def scores(self, scan: Scan, question: Any) -> Scores:
         """Scores of the touched documents."""

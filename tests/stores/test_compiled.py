@@ -86,8 +86,9 @@ def test_it_finds_what_numpy_finds_to_the_last_bit(
     st.lists(bags, min_size=1, max_size=40),
     st.lists(bags, min_size=1, max_size=20),
     asked,
-    st.lists(st.lists(st.tuples(st.integers(0, 19), st.floats(-1, 1)), max_size=4), min_size=1, max_size=30),
-    st.sampled_from([0.25, 1.0, 8.0]),
+    st.lists(st.dictionaries(st.integers(0, 19), st.floats(-1, 1), max_size=4), min_size=1, max_size=30),
+    st.sampled_from([0.0, 0.25, 1.0, 8.0]),
+    st.sampled_from([None, 0.0, 0.3]),
     st.integers(1, 12),
     st.sets(st.integers(0, 30), max_size=3),
 )
@@ -95,19 +96,22 @@ def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
     documents: list[Counter[str]],
     texts: list[Counter[str]],
     query: dict[str, int],
-    shares: list[list[tuple[int, float]]],
+    shares: list[dict[int, float]],
     step: float,
+    handicap: float | None,
     k: int,
     dead: set[int],
 ) -> None:
     """Every other document is touched; some of them have no row, some nothing to learn from."""
-    store, ends = filled([documents], dead, False), np.cumsum([0, *map(len, shares)])
-    columns = np.array([text % len(texts) for share in shares for text, _ in share], np.int64)
-    alphas = np.array([alpha for share in shares for _, alpha in share], np.float64)
-    evidence = sparse.csr_array((alphas, columns, ends), shape=(len(shares), len(texts)))
+    store, evidence = filled([documents], dead, False), np.zeros((len(shares), len(texts)))
+    for row, share in enumerate(shares):
+        for text, alpha in share.items():
+            evidence[row, text % len(texts)] = alpha
     touched = Touched.of(2 * np.arange(len(shares)), np.ones(len(shares), np.int64))
     norms = 1 + np.arange(len(shares)) % 3 / 2
-    overlay = Overlay(touched, (), SparseBlock.of(texts), evidence, norms, Choice(step=step), {})
+    overlay = Overlay(
+        touched, (), SparseBlock.of(texts), sparse.csr_array(evidence), norms, Choice(step=step, handicap=handicap), {}
+    )
     retriever: Any = SimpleNamespace(store=store)
     question = store.question(query, {"unicorn": 2})
     scan = store.scan(question)
@@ -146,7 +150,10 @@ def test_a_memory_gives_the_same_with_it_and_without(opened: Opener, monkeypatch
     again = opened()
     after = [ranking(again, query, k=k, epoch=epoch) for query in queries for k in (1, 10) for epoch in (0, None)]
     store = again._index.retrievers[0].store
-    assert isinstance(store.scan(store.question({"ant": 1}, {})), CompiledScan)
+    question, overlay = store.question({"ant": 1}, {}), again._index.overlays(again.stats().epoch).of["bm25"]
+    scan = store.scan(question)
+    assert isinstance(scan, CompiledScan)
+    assert overlay.joined(scan, question, scan.top(3, overlay.documents, None), 3) is not None
     assert after == before
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from struct import Struct
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -22,6 +22,8 @@ ABOVE = float(np.nextafter(FLOOR, np.inf))
 STRIDE = 16
 LARGE = 10_000
 """Rows from which on a compiled scan is worth having."""
+TERMS = 200_000
+"""Terms that are kept found."""
 DEEP = 256
 """Results up to which the compiled scan keeps them in order as it goes."""
 
@@ -72,23 +74,28 @@ class Barred:
 
 
 class Terms(dict[str, Term]):
-    """Every term that was asked for, found once."""
+    """Every term that was asked for, found once, up to so many."""
 
     def __init__(self, blocks: Sequence[Counted], postings: Postings | None, idf: Callable[[int], float]) -> None:
         """postings: where some rows are dead, and must not be counted."""
         super().__init__()
-        self._blocks, self._postings, self._idf = blocks, postings, idf
+        self._find = [block.place.get for block in blocks]
+        self._starts = [block.inverted.starts.data for block in blocks]
+        self._spelled = Struct(f"{len(blocks)}q").pack
+        self._postings, self._idf = postings, idf
 
     def __missing__(self, term: str) -> Term:
-        places = [block.place.get(term, -1) for block in self._blocks]
-        if self._postings is None:
-            held = [b.inverted.frequency(at) for b, at in zip(self._blocks, places, strict=True) if at >= 0]
-            frequency = sum(held)
-        else:
+        places = [find(term, -1) for find in self._find]
+        if self._postings is not None:
             frequency = len(self._postings.of(term).rows)
-        found = Term(frequency, self._idf(frequency), array("q", places).tobytes())
-        if frequency:  # what nothing holds would pile up
-            self[term] = found
+        else:
+            frequency = 0
+            for starts, at in zip(self._starts, places, strict=True):
+                if at >= 0:
+                    frequency += starts[at + 1] - starts[at]
+        if len(self) >= TERMS:
+            self.clear()
+        found = self[term] = Term(frequency, self._idf(frequency), self._spelled(*places))
         return found
 
 

@@ -84,11 +84,12 @@ class Block(ABC, Generic[Question]):
         evidence: sparse.csr_array,
         step: float,
         norms: Scores,
+        handicap: float | None,
         others: Ranking,
         k: int,
     ) -> Ranking | None:
-        """The k best of others and of touched documents, whose one row each has grown by the evidence of these texts:
-        where that can be had in one go."""
+        """The k best of others and of touched documents, whose one row each has grown by the evidence of these texts,
+        and which the texts recall, with a handicap: where that can be had in one go."""
         return None
 
     @abstractmethod

@@ -49,10 +49,6 @@ class Inverted:
         weights += counts
         return rows, np.divide(counts, weights, out=weights)
 
-    def frequency(self, at: int) -> int:
-        """How many rows hold a term."""
-        return int(self.starts.item(at + 1) - self.starts.item(at))
-
     def shares(self, encoder: SparseEncoder, average: float) -> Scores | None:
         """What a term weighs in a row, by code; None where there are none, or the length of a row is all the same."""
         pivots = None if self.codes is None else encoder.pivots(self.lengths, average)

@@ -37,7 +37,7 @@ def _signature(index: Any, code: Any) -> Any:
 
 def _joining(index: Any, code: Any) -> Any:
     texts = (_read(index), _read(index), _read(code), _read(float64), int64, _read(int64), _read(int64), _read(float64))
-    moved = (_read(int64), _read(float64), float64, _read(float64))
+    moved = (_read(int64), _read(float64), float64, _read(float64), float64)
     best = types.Tuple((int64[::1], float64[::1]))  # type: ignore[no-untyped-call]
     return best(types.Tuple(texts), _read(int64), _read(float64), *moved, _read(int64), _read(float64), int64)  # type: ignore[no-untyped-call]
 
@@ -118,22 +118,29 @@ def best(starts, rows, codes, shares, owners, places, segment, weights, barred, 
 
 
 @_compiled(_joining)
-def joined(taught, places, weights, touched, base, step, norms, others, scored, k):  # type: ignore[no-untyped-def]
-    """The k best of touched documents, by their moved keys, and of others, which are scored and in order. Taught texts
-    are scored, and each touched document (a row of the evidence: firsts, texts, alphas) takes its share of them."""
-    starts, rows, codes, shares, size, firsts, texts, alphas = taught
-    likeness, numbers, found = np.zeros(size), np.empty(k, np.int64), np.empty(k)
-    held = len(others)
+def joined(taught, places, weights, touched, base, step, norms, less, others, scored, k):  # type: ignore[no-untyped-def]
+    """The k best of touched documents, by their moved keys and their recall rows, and of others, which are scored and
+    in order. Taught texts are scored, and the documents that each speaks for (a column of the evidence: firsts,
+    speaks_for, alphas) take their share of it, or are recalled by it, for so much less."""
+    starts, rows, codes, shares, size, firsts, speaks_for, alphas = taught
+    likeness, pulls, recalled = np.zeros(size), np.zeros(len(touched)), np.zeros(len(touched))
+    numbers, found, held = np.empty(k, np.int64), np.empty(k), len(others)
     numbers[:held], found[:held] = others, scored
     for term in range(len(places)):
         if places[term] >= 0:
             for i in range(starts[places[term]], starts[places[term] + 1]):
                 likeness[rows[i]] += weights[term] * shares[codes[i]]
-    for document in range(len(touched)):
-        pull = 0.0
-        for i in range(firsts[document], firsts[document + 1]):
-            pull += alphas[i] * likeness[texts[i]]
-        score = (base[document] + step * pull) / norms[document]
-        if score >= ABOVE:
-            held = _added(touched[document], score, numbers, found, held)
+    for text in range(size):
+        if likeness[text] != 0.0:
+            for i in range(firsts[text], firsts[text + 1]):
+                pulls[speaks_for[i]] += alphas[i] * likeness[text]
+                recalled[speaks_for[i]] = max(recalled[speaks_for[i]], likeness[text])
+    for at in range(len(touched)):
+        if base[at] > 0.0 or pulls[at] > 0.0 or recalled[at] > less:
+            score = base[at]
+            if step != 0.0:
+                score = (base[at] + step * pulls[at]) / norms[at]
+            score = max(score, recalled[at] - less)
+            if score >= ABOVE:
+                held = _added(touched[at], score, numbers, found, held)
     return numbers[:held], found[:held]

@@ -119,6 +119,7 @@ class SparseBlock(Block[SparseQuestion]):
         evidence: sparse.csr_array,
         step: float,
         norms: Scores,
+        handicap: float | None,
         others: Ranking,
         k: int,
     ) -> Ranking | None:
@@ -128,8 +129,9 @@ class SparseBlock(Block[SparseQuestion]):
             return None
         place = self.place.get
         places = np.array([place(term, -1) for term in question.terms], np.int64)
-        weights, moved = np.array(question.weights), (touched, scan.of(touched), step, norms)
-        return Ranking(*joined(lists, places, weights, *moved, others.numbers, others.scores, k))
+        less = np.inf if handicap is None else handicap * question.self_similarity
+        moved = touched, scan.of(touched), step, norms, less
+        return Ranking(*joined(lists, places, np.array(question.weights), *moved, others.numbers, others.scores, k))
 
     def _lists(self, question: SparseQuestion, evidence: sparse.csr_array) -> tuple[Any, ...] | None:
         """What the compiled loop takes of these rows and of the evidence; None where it does not fit. What is asked
@@ -138,9 +140,11 @@ class SparseBlock(Block[SparseQuestion]):
         if average != question.average or held is not evidence:
             inverted = self.inverted
             shares = inverted.shares(question.encoder, question.average)
-            texts = [one.astype(np.int64, copy=False) for one in (evidence.indptr, evidence.indices)]
-            whole = (inverted.starts, inverted.rows, inverted.codes, shares, len(self), *texts, evidence.data)
-            lists = None if shares is None or evidence.dtype != np.float64 else whole
+            by_text = evidence.tocsc()
+            columns = [one.astype(np.int64, copy=False) for one in (by_text.indptr, by_text.indices)]
+            whole = (inverted.starts, inverted.rows, inverted.codes, shares, len(self), *columns, by_text.data)
+            summed_alike = evidence.dtype == np.float64 and evidence.has_sorted_indices
+            lists = whole if shares is not None and summed_alike else None
             self._listed = question.average, evidence, lists
         return lists
 
