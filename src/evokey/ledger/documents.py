@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -56,14 +56,14 @@ class Kept:
         self._room = KEPT
         self._adding = threading.Lock()
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: Mapping[int, Row]) -> None:
         with self._adding:
-            for row in rows:
-                if row[0] not in self.rows:
-                    self.rows[row[0]] = row
-                    self._room -= _size(row)
+            if not self.rows.keys().isdisjoint(rows):  # another thread has read them too
+                rows = {number: row for number, row in rows.items() if number not in self.rows}
+            self.rows.update(rows)
+            self._room -= _size(rows.values())
             while self._room < 0:
-                self._room += _size(self.rows.pop(next(iter(self.rows))))
+                self._room += _size([self.rows.pop(next(iter(self.rows)))])
 
 
 class Documents:
@@ -125,10 +125,11 @@ class Documents:
         kept = self._kept
         if kept.version != self._db.seen:
             kept = self._kept = Kept(self._db.seen)
-        rows = [kept.rows.get(number) for number in numbers]
-        if missing := [number for number, row in zip(numbers, rows, strict=True) if row is None]:
+        rows = [*map(kept.rows.get, numbers)]
+        if None in rows:
+            missing = [number for number, row in zip(numbers, rows, strict=True) if row is None]
             read = {row[0]: row for row in self._texts(missing)}
-            kept.add(read.values())
+            kept.add(read)
             rows = [row or read.get(number) for number, row in zip(numbers, rows, strict=True)]
         return [row and _document(row) for row in rows]
 
@@ -242,8 +243,8 @@ def _facts(document: Document) -> Iterator[tuple[str, Any]]:
                 yield field, item
 
 
-def _size(row: Row) -> int:
-    return OVERHEAD + len(row[2]) + len(row[3]) + len(row[4])
+def _size(rows: Collection[Row]) -> int:
+    return OVERHEAD * len(rows) + sum([len(text) + len(title) + len(facts) for _, _, text, title, facts in rows])
 
 
 @cache
