@@ -207,11 +207,12 @@ class Memory:
             best = self._index.expanded(replace(expansion, query=text), depth, overlays, among)
         if explore:
             best = self._explored(text, best, min(checks.count(explore), size - 1), among, asked)
-        found = self._documents.recall(best.numbers.tolist())
+        numbers = best.numbers.tolist()
+        found = self._documents.fetch(numbers)
         hits = [
             Hit(document.id, score, document)
-            for document, score in zip(found, best.scores.tolist(), strict=True)
-            if document is not None  # another thread may just have deleted it
+            for number, score in zip(numbers, best.scores.tolist(), strict=True)
+            if (document := found.get(number)) is not None  # another thread may just have deleted it
         ]
         return hits if self._reranker is None else self._reranked(self._reranker, text, hits)[:size]
 

@@ -53,13 +53,13 @@ def test_what_is_not_new_is_known_without_asking_sqlite(tmp_path: Path, monkeypa
     with Database(tmp_path) as writer, Database(tmp_path) as reader:
         written(writer, "first")
         version = reader.version
-        looking = reader._looking
-        monkeypatch.setattr(reader, "_looking", Refusing())
+        looking = reader._cursor
+        monkeypatch.setattr(reader, "_cursor", Refusing())
         assert [reader.version for _ in range(3)] == [version] * 3
         written(writer, "second")
         with pytest.raises(AssertionError, match="data_version"):
             _ = reader.version
-        monkeypatch.setattr(reader, "_looking", looking)
+        monkeypatch.setattr(reader, "_cursor", looking)
         assert reader.version != version and queries(reader) == ["first", "second"]
 
 

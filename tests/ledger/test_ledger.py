@@ -49,7 +49,7 @@ def test_a_reader_picks_up_documents_and_epochs_by_itself(tmp_path: Path) -> Non
         assert ranking(reader, "what now?") == ranking(reader, "what now?", epoch=0) or reader.stats().epoch == 3
 
 
-def test_what_is_kept_of_documents_follows_the_ledger_and_is_nobodys_to_change(tmp_path: Path) -> None:
+def test_what_is_found_follows_the_ledger_and_is_nobodys_to_change(tmp_path: Path) -> None:
     filled(tmp_path / "kb")
     with evokey.open(tmp_path / "kb") as reader, evokey.open(tmp_path / "kb") as writer:
         for language in ("en", "de"):
@@ -60,17 +60,6 @@ def test_what_is_kept_of_documents_follows_the_ledger_and_is_nobodys_to_change(t
                     document = memory.search("show the history")[0].document
                     assert (document.id, document.metadata) == ("git-log", {"lang": language})
                     document.metadata["lang"] = "mine"  # type: ignore[index]
-
-
-def test_more_documents_than_are_kept_come_back_whole(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evokey.ledger.documents.KEPT", 5_000)
-    memory = opened(encoder="bm25")
-    texts = {f"d{number}": f"word {'x ' * number}" for number in range(40)}
-    memory.add([{"id": id, "text": text} for id, text in texts.items()])
-    for k in (3, 40, 7, 40):
-        hits = memory.search("word", k=k)
-        assert len(hits) == k
-        assert all(hit.document.text == texts[hit.id] for hit in hits)
 
 
 KILLED = """

@@ -113,13 +113,15 @@ def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
         touched, (), SparseBlock.of(texts), sparse.csr_array(evidence), norms, Choice(step=step, handicap=handicap), {}
     )
     retriever: Any = SimpleNamespace(store=store)
-    question = store.question(query, {"unicorn": 2})
-    scan = store.scan(question)
-    fast = overlay.joined(scan, question, scan.top(k, overlay.documents, None), k)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(collection, "LARGE", 1)
+        question = store.question(query, {"unicorn": 2})
+        scan = store.scan(question)
+        joined = overlay.joined(scan, question, scan.top(k, overlay.documents, None), k)
+        fast = search(retriever, question, k, overlay)
         patch.setattr(compiled, "_joined", None)
         plain = search(retriever, question, k, overlay)
-    assert fast is not None
+    assert (joined is None) == (min(question.weights, default=0) < 0)
     assert fast.numbers.tolist() == plain.numbers.tolist()
     assert fast.scores.tobytes() == plain.scores.tobytes()
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -19,8 +18,6 @@ from evokey.types import Document, Numbers, Vectors
 MANY = (list, tuple, set, frozenset)
 COMPARED = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
-KEPT, OVERHEAD = 32_000_000, 500
-"""Characters of documents kept in memory, and what each counts for beside its own."""
 Row = tuple[int, str, str, str, str]
 """number, id, text, title, metadata"""
 BATCH = 500
@@ -44,32 +41,9 @@ class Position:
     removals: int = 0
 
 
-class Kept:
-    """Documents as read from one version of the ledger or a later one, up to so many characters; the oldest go first.
-
-    A new version starts a new one, so a slow reader of the old has nowhere to leave what is no longer true.
-    """
-
-    def __init__(self, version: int) -> None:
-        self.version = version
-        self.rows: dict[int, Row] = {}
-        self._room = KEPT
-        self._adding = threading.Lock()
-
-    def add(self, rows: Mapping[int, Row]) -> None:
-        with self._adding:
-            if not self.rows.keys().isdisjoint(rows):  # another thread has read them too
-                rows = {number: row for number, row in rows.items() if number not in self.rows}
-            self.rows.update(rows)
-            self._room -= _size(rows.values())
-            while self._room < 0:
-                self._room += _size([self.rows.pop(next(iter(self.rows)))])
-
-
 class Documents:
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._kept = Kept(database.seen)
 
     def __len__(self) -> int:
         return int(self._db.one("SELECT count(*) FROM documents")[0])
@@ -117,21 +91,8 @@ class Documents:
         return {id: found[id] for id in wanted}
 
     def fetch(self, numbers: Iterable[int]) -> dict[int, Document]:
+        """Those of them that are there."""
         return {row[0]: _document(row) for row in self._texts(list(numbers))}
-
-    def recall(self, numbers: Sequence[int]) -> list[Document | None]:
-        """As they were at the version last seen, or later; None for one that is gone. What is found often is kept in
-        memory."""
-        kept = self._kept
-        if kept.version != self._db.seen:
-            kept = self._kept = Kept(self._db.seen)
-        rows = [*map(kept.rows.get, numbers)]
-        if None in rows:
-            missing = [number for number, row in zip(numbers, rows, strict=True) if row is None]
-            read = {row[0]: row for row in self._texts(missing)}
-            kept.add(read)
-            rows = [row or read.get(number) for number, row in zip(numbers, rows, strict=True)]
-        return [row and _document(row) for row in rows]
 
     def _texts(self, numbers: Sequence[int]) -> Iterator[Row]:
         for start in range(0, len(numbers), BATCH):
@@ -241,10 +202,6 @@ def _facts(document: Document) -> Iterator[tuple[str, Any]]:
         for item in value if isinstance(value, list | tuple) else [value]:
             if isinstance(item, str | int | float):
                 yield field, item
-
-
-def _size(rows: Collection[Row]) -> int:
-    return OVERHEAD * len(rows) + sum([len(text) + len(title) + len(facts) for _, _, text, title, facts in rows])
 
 
 @cache

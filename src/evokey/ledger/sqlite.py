@@ -45,19 +45,19 @@ class Database:
         self._lock = FileLock(folder / LOCK, timeout=0, thread_local=False)
         self._reading, self._writing = threading.RLock(), threading.RLock()
         self._writer_thread: int | None = None
-        self.seen = -1
-        """The version, as it was last looked at."""
         self._commits = Commits(folder / COMMITS)
+        self._version = -1
+        """As it was last looked at."""
         self._known: int | None = None
         """The commits that were counted then."""
         self._doubted = 0.0
         """When SQLite is asked in any case."""
         self._writer = self._connected()
-        self._reader = self._writer
+        self._reader, self._cursor = self._writer, self._writer.cursor()
         try:
             self._prepare()
             self._reader = self._connected()
-            self._looking = self._reader.execute(f"PRAGMA mmap_size = {MAPPED}")
+            self._cursor = self._reader.execute(f"PRAGMA mmap_size = {MAPPED}")
         except sqlite3.DatabaseError as error:
             self.close()
             if isinstance(error, sqlite3.OperationalError):
@@ -135,12 +135,12 @@ class Database:
         """Changes when anybody, here or elsewhere, has committed."""
         commits = self._commits.settled
         if commits is not None and commits == self._known and monotonic() < self._doubted:
-            return self.seen
+            return self._version
         with self._reading:
             commits = self._commits.settled  # before SQLite is asked: a commit in between is seen next time
-            self.seen = self._looking.execute("PRAGMA data_version").fetchone()[0]
+            self._version = self._cursor.execute("PRAGMA data_version").fetchone()[0]
             self._known, self._doubted = commits, monotonic() + TRUSTED
-            return self.seen
+            return self._version
 
     def one(self, sql: str, values: Any = ()) -> Any:
         with self._for_reading() as connection:
@@ -150,7 +150,7 @@ class Database:
         if self._writer_thread == threading.get_ident():
             return self._writer.execute(sql, values).fetchall()
         with self._reading:
-            return self._reader.execute(sql, values).fetchall()
+            return self._cursor.execute(sql, values).fetchall()
 
     @contextmanager
     def read(self) -> Iterator[None]:

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from evokey.protocols import Bag, SparseEncoder
 from evokey.stores import compiled
-from evokey.stores.collection import DEEP, FLOOR, Collection
+from evokey.stores.collection import DEEP, FLOOR, Collection, CompiledScan
 from evokey.stores.embedded import Block, EmbeddedStore, Scan
 from evokey.stores.inverted import Inverted
 from evokey.stores.postings import Postings
@@ -124,7 +124,7 @@ class SparseBlock(Block[SparseQuestion]):
         k: int,
     ) -> Ranking | None:
         """Where it is compiled: the same to the last bit."""
-        joined = compiled.joined() if k <= DEEP else None
+        joined = compiled.joined() if k <= DEEP and isinstance(scan, CompiledScan) else None
         if joined is None or (lists := self._lists(question, evidence)) is None:
             return None
         place = self.place.get

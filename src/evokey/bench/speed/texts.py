@@ -6,7 +6,7 @@ import json
 import random
 import re
 from collections.abc import Iterator
-from itertools import chain, cycle, islice
+from itertools import chain, cycle, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +42,15 @@ def corpus(data: Path | None, count: int) -> list[Document]:
 
 
 def questions(data: Path | None, count: int) -> list[str]:
-    """From every set that has a corpus, in turn."""
+    """From every set that has a corpus, in turn; each once, while there are others."""
     if data is None:
         return made_up(count, ASKED, 11)
     chance = random.Random(11)
     sets = [[row["text"] for row in lines(path.with_name("queries.jsonl"))] for path in data.glob("*/corpus.jsonl")]
     for queries in sets:
         chance.shuffle(queries)
-    return list(islice((query for turn in zip(*map(cycle, sorted(sets)), strict=False) for query in turn), count))
+    each = dict.fromkeys(query for turn in zip_longest(*sorted(sets)) for query in turn if query is not None)
+    return list(islice(cycle(each), count))
 
 
 def made_up(count: int, length: int, seed: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Searches timed in turn, so that noise hits all alike."""
+"""Searches timed side by side, so that noise hits all alike."""
 
 from __future__ import annotations
 
@@ -10,36 +10,43 @@ from typing import Any
 
 import numpy as np
 
-WARM = 20
+WARM, RUN = 20, 50
 WHOLE = "texts in and out"
 Search = Callable[[int], Any]
 
 
-def interleaved(searches: Mapping[str, Search], count: int, warm: int = WARM) -> dict[str, list[float]]:
-    """Seconds of every search for every query, taken in turn, in another order each time."""
-    for search in searches.values():
-        for query in range(min(warm, count)):
-            search(query)
+def timed(searches: Mapping[str, Search], queries: range, run: int) -> dict[str, list[float]]:
+    """Seconds of every search for every query: each has a run of so many queries, then the next one has the same; in
+    another order every time."""
     names, chance = list(searches), random.Random(17)
     seconds: dict[str, list[float]] = {name: [] for name in names}
-    for query in range(count):
+    for start in range(0, len(queries), run):
         chance.shuffle(names)
         for name in names:
-            began = time.perf_counter()
-            searches[name](query)
-            seconds[name].append(time.perf_counter() - began)
+            search, told = searches[name], seconds[name]
+            for query in queries[start : start + run]:
+                began = time.perf_counter()
+                search(query)
+                told.append(time.perf_counter() - began)
     return seconds
 
 
 def compared(searches: Mapping[str, Search], count: int) -> dict[str, Any]:
-    apart = {name for name in searches if "(numpy)" in name}
-    seconds = interleaved({name: search for name, search in searches.items() if name not in apart}, count)
-    seconds |= interleaved({name: searches[name] for name in sorted(apart)}, count)
+    """Half of the queries in runs: as an index is used, by itself. The other half in turn, query by query: then what
+    each has in the processor's caches is pushed out by the others (numpy's bm25s, far behind, stays away from that)."""
+    for search in searches.values():
+        for query in range(min(WARM, count)):
+            search(query)
+    runs, turns = range(WARM, count // 2), range(count // 2, count)
+    close = {name: search for name, search in searches.items() if "(numpy)" not in name}
+    return {"queries": len(runs), **_told(timed(searches, runs, RUN)), "in_turn": _told(timed(close, turns, 1))}
+
+
+def _told(seconds: Mapping[str, list[float]]) -> dict[str, Any]:
     medians = {name: statistics.median(times) for name, times in seconds.items()}
     bare = {name: median for name, median in medians.items() if not name.startswith("evokey") and WHOLE not in name}
     whole = {name: median for name, median in medians.items() if WHOLE in name} or bare
     return {
-        "queries": count,
         "median_ms": {name: 1000 * median for name, median in medians.items()},
         "p95_ms": {name: 1000 * float(np.quantile(times, 0.95)) for name, times in seconds.items()},
         "fastest_other": min(bare, key=bare.__getitem__),
