@@ -110,15 +110,15 @@ class Overlay:
     def documents(self) -> Numbers:
         return self.touched.documents
 
-    def joined(self, scan: Scan, question: Any, untouched: Ranking, k: int) -> Ranking | None:
-        """The k best of these and of the touched documents, where that can be had in one go."""
+    def joined(self, scan: Scan, question: Any, k: int) -> Ranking | None:
+        """The k best documents, touched or not, where that can be had in one go."""
         handicap = self.choice.handicap
         if self.texts is None or self.touched.several or question.asked is not None:
             return None
         if handicap is not None and self.against is not None:  # other texts recall a document than move its key
             return None
         moved = self.documents, self.pull, self.step, self.norms, handicap
-        return self.texts.joined(scan, question, *moved, untouched, k)
+        return self.texts.joined(scan, question, *moved, k)
 
     def scores(self, scan: Scan, question: Any) -> Scores:
         """Scores of the touched documents."""

@@ -72,11 +72,11 @@ def search(retriever: Retriever, question: Any, k: int, overlay: Overlay, among:
     """The k best documents by base and overlay together."""
     question = overlay.turned(question)
     scan = retriever.store.scan(question)
+    if among is None and (found := overlay.joined(scan, question, k)) is not None:
+        return found
     untouched = scan.top(k, overlay.documents, among)
     if not len(overlay.documents):
         return untouched
-    if among is None and (found := overlay.joined(scan, question, untouched, k)) is not None:
-        return found
     scores = overlay.scores(scan, question)
     reach = scores >= untouched.scores[-1] if len(untouched) == k else scores > scan.floor
     if among is not None:

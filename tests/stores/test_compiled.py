@@ -117,7 +117,7 @@ def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
         patch.setattr(collection, "LARGE", 1)
         question = store.question(query, {"unicorn": 2})
         scan = store.scan(question)
-        joined = overlay.joined(scan, question, scan.top(k, overlay.documents, None), k)
+        joined = overlay.joined(scan, question, k)
         fast = search(retriever, question, k, overlay)
         patch.setattr(compiled, "_joined", None)
         plain = search(retriever, question, k, overlay)
@@ -155,7 +155,7 @@ def test_a_memory_gives_the_same_with_it_and_without(opened: Opener, monkeypatch
     question, overlay = store.question({"ant": 1}, {}), again._index.overlays(again.stats().epoch).of["bm25"]
     scan = store.scan(question)
     assert isinstance(scan, CompiledScan)
-    assert overlay.joined(scan, question, scan.top(3, overlay.documents, None), 3) is not None
+    assert overlay.joined(scan, question, 3) is not None
     assert after == before
 
 

@@ -18,8 +18,6 @@ from evokey.types import Document, Numbers, Vectors
 MANY = (list, tuple, set, frozenset)
 COMPARED = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
-Row = tuple[int, str, str, str, str]
-"""number, id, text, title, metadata"""
 BATCH = 500
 """Values in one SQL statement: below every SQLite's limit."""
 
@@ -92,17 +90,17 @@ class Documents:
 
     def fetch(self, numbers: Iterable[int]) -> dict[int, Document]:
         """Those of them that are there."""
-        return {row[0]: _document(row) for row in self._texts(list(numbers))}
-
-    def _texts(self, numbers: Sequence[int]) -> Iterator[Row]:
-        for start in range(0, len(numbers), BATCH):
-            batch = numbers[start : start + BATCH]
-            yield from self._db.all(_by_number(len(batch)), batch)
+        wanted, found = list(numbers), dict[int, Document]()
+        for start in range(0, len(wanted), BATCH):
+            batch = wanted[start : start + BATCH]
+            for number, id, text, title, metadata in self._db.all(_by_number(len(batch)), batch):
+                found[number] = _document(id, text, title, metadata)
+        return found
 
     def entries(self, numbers: Sequence[int]) -> Iterator[Entry]:
         for row in self._rows("number", numbers):
             vector = None if row["vector"] is None else np.frombuffer(row["vector"], np.float32)
-            document = _document((row["number"], row["id"], row["text"], row["title"], row["metadata"]))
+            document = _document(row["id"], row["text"], row["title"], row["metadata"])
             yield Entry(row["number"], document, vector)
 
     def live(self) -> Numbers:
@@ -212,8 +210,7 @@ def _by_number(count: int) -> str:
     return f"SELECT {columns} FROM (VALUES {marks}) AS v CROSS JOIN documents AS d ON d.number = v.column1"
 
 
-def _document(row: Row) -> Document:
-    _, id, text, title, metadata = row
+def _document(id: str, text: str, title: str, metadata: str) -> Document:
     return Document(id, text, title, json.loads(metadata) if metadata != "{}" else {})
 
 

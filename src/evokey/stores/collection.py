@@ -233,8 +233,9 @@ class CompiledScan(SparseScan):
 
     _skipped: tuple[Barred, Scores] | None = None
 
-    def __init__(self, collection: Collection, question: Weighed, best: compiled.Best) -> None:
-        self._collection, self._question, self._best_of = collection, question, best
+    def __init__(self, collection: Collection, question: Weighed, kernel: compiled.Kernel) -> None:
+        self._collection, self._question, self._kernel = collection, question, kernel
+        self.weights = np.array(question.weights)
 
     def of(self, numbers: Numbers) -> Scores:
         if self._skipped is not None and self._skipped[0].asked is numbers:
@@ -245,15 +246,19 @@ class CompiledScan(SparseScan):
     def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
         if among is not None or k > DEEP:
             return super().top(k, skip, among)
+        numbers, scores, size = self.best(k, skip)
+        return Ranking(numbers[:size], scores[:size])
+
+    def best(self, k: int, skip: Numbers) -> tuple[Numbers, Scores, int]:
+        """Room for k documents and their scores, the best that are not skipped in it, and how many these are."""
         barred, terms = self._collection.barred(skip), self._collection.terms
         places = np.frombuffer(b"".join([terms[term].places for term in self._question.terms]), np.int64)
-        weights, kept = np.array(self._question.weights), np.zeros(len(barred.rows))
-        numbers, scores, size = np.empty(k, np.int64), np.empty(k), 0
+        kept, numbers, scores, size = np.zeros(len(barred.rows)), np.empty(k, np.int64), np.empty(k), 0
         for at, arrays in enumerate(self._collection.segments or ()):
             out, end = barred.ends[at : at + 2]
-            size = self._best_of(*arrays, places, at, weights, barred.rows, kept, out, end, numbers, scores, size)
+            size = self._kernel(*arrays, places, at, self.weights, barred.rows, kept, out, end, numbers, scores, size)
         self._skipped = barred, kept
-        return Ranking(numbers[:size], scores[:size])
+        return numbers, scores, size
 
 
 def _idf(encoder: SparseEncoder, documents: int, frequency: int) -> float:

@@ -8,20 +8,17 @@ import threading
 from collections.abc import Callable
 from importlib import import_module
 
-from evokey.types import Numbers, Scores
-
-Best = Callable[..., int]
-Joined = Callable[..., tuple[Numbers, Scores]]
+Kernel = Callable[..., int]
 AFTER = 50
 """Searches of a large store in this process before anything is loaded: a few do not pay for it."""
 log = logging.getLogger("evokey")
 _loading = threading.Lock()
 _asked = 0
-_best: Best | None = None
-_joined: Joined | None = None
+_best: Kernel | None = None
+_joined: Kernel | None = None
 
 
-def best() -> Best | None:
+def best() -> Kernel | None:
     """The compiled scan, if it is there already."""
     global _asked
     if _best is None and _asked <= AFTER:
@@ -31,7 +28,7 @@ def best() -> Best | None:
     return _best
 
 
-def joined() -> Joined | None:
+def joined() -> Kernel | None:
     """What was taught among the rest, compiled, if that is there already."""
     return _joined
 

@@ -85,11 +85,10 @@ class Block(ABC, Generic[Question]):
         step: float,
         norms: Scores,
         handicap: float | None,
-        others: Ranking,
         k: int,
     ) -> Ranking | None:
-        """The k best of others and of touched documents, whose one row each has grown by the evidence of these texts,
-        and which the texts recall, with a handicap: where that can be had in one go."""
+        """The k best documents of a scan: those touched, whose one row each has grown by the evidence of these texts,
+        and which the texts recall, with a handicap, and all others. Where that can be had in one go."""
         return None
 
     @abstractmethod

@@ -36,10 +36,10 @@ def _signature(index: Any, code: Any) -> Any:
 
 
 def _joining(index: Any, code: Any) -> Any:
-    texts = (_read(index), _read(index), _read(code), _read(float64), int64, _read(int64), _read(int64), _read(float64))
-    moved = (_read(int64), _read(float64), float64, _read(float64), float64)
-    best = types.Tuple((int64[::1], float64[::1]))  # type: ignore[no-untyped-call]
-    return best(types.Tuple(texts), _read(int64), _read(float64), *moved, _read(int64), _read(float64), int64)  # type: ignore[no-untyped-call]
+    texts = (_read(index), _read(index), _read(code), _read(float64), int64)
+    evidence = (_read(int64), _read(int64), _read(float64))
+    moved = (_read(int64), _read(float64), _read(int64), _read(float64), float64, _read(float64), float64)
+    return int64(*texts, *evidence, *moved, int64[::1], float64[::1], int64)
 
 
 def _compiled(signature: Callable[[Any, Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -117,20 +117,22 @@ def best(starts, rows, codes, shares, owners, places, segment, weights, barred, 
     return size
 
 
+# fmt: off
 @_compiled(_joining)
-def joined(taught, places, weights, touched, base, step, norms, less, others, scored, k):  # type: ignore[no-untyped-def]
-    """The k best of touched documents, by their moved keys and their recall rows, and of others, which are scored and
-    in order. Taught texts are scored, and the documents that each speaks for (a column of the evidence: firsts,
-    speaks_for, alphas) take their share of it, or are recalled by it, for so much less."""
-    starts, rows, codes, shares, size, firsts, speaks_for, alphas = taught
-    likeness, pulls, recalled = np.zeros(size), np.zeros(len(touched)), np.zeros(len(touched))
-    numbers, found, held = np.empty(k, np.int64), np.empty(k), len(others)
-    numbers[:held], found[:held] = others, scored
+def joined(  # type: ignore[no-untyped-def]
+    starts, rows, codes, shares, texts, firsts, speaks_for, alphas,
+    places, weights, touched, base, step, norms, less, numbers, found, size,
+):
+    """Touched documents by their moved keys and their recall rows, added to the `size` best already in numbers and
+    found, in order; how many there are then. Taught texts are scored, and the documents that each speaks for (a column
+    of the evidence: firsts, speaks_for, alphas) take their share of it, or are recalled by it, for so much less."""
+    # fmt: on
+    likeness, pulls, recalled = np.zeros(texts), np.zeros(len(touched)), np.zeros(len(touched))
     for term in range(len(places)):
         if places[term] >= 0:
             for i in range(starts[places[term]], starts[places[term] + 1]):
                 likeness[rows[i]] += weights[term] * shares[codes[i]]
-    for text in range(size):
+    for text in range(texts):
         if likeness[text] != 0.0:
             for i in range(firsts[text], firsts[text + 1]):
                 pulls[speaks_for[i]] += alphas[i] * likeness[text]
@@ -142,5 +144,5 @@ def joined(taught, places, weights, touched, base, step, norms, less, others, sc
                 score = (base[at] + step * pulls[at]) / norms[at]
             score = max(score, recalled[at] - less)
             if score >= ABOVE:
-                held = _added(touched[at], score, numbers, found, held)
-    return numbers[:held], found[:held]
+                size = _added(touched[at], score, numbers, found, size)
+    return size

@@ -120,18 +120,22 @@ class SparseBlock(Block[SparseQuestion]):
         step: float,
         norms: Scores,
         handicap: float | None,
-        others: Ranking,
         k: int,
     ) -> Ranking | None:
         """Where it is compiled: the same to the last bit."""
-        joined = compiled.joined() if k <= DEEP and isinstance(scan, CompiledScan) else None
-        if joined is None or (lists := self._lists(question, evidence)) is None:
+        joined = compiled.joined()
+        if joined is None or k > DEEP or not isinstance(scan, CompiledScan):
             return None
+        lists = self._lists(question, evidence)
+        if lists is None:
+            return None
+        numbers, scores, size = scan.best(k, touched)
         place = self.place.get
         places = np.array([place(term, -1) for term in question.terms], np.int64)
         less = np.inf if handicap is None else handicap * question.self_similarity
         moved = touched, scan.of(touched), step, norms, less
-        return Ranking(*joined(lists, places, np.array(question.weights), *moved, others.numbers, others.scores, k))
+        size = joined(*lists, places, scan.weights, *moved, numbers, scores, size)
+        return Ranking(numbers[:size], scores[:size])
 
     def _lists(self, question: SparseQuestion, evidence: sparse.csr_array) -> tuple[Any, ...] | None:
         """What the compiled loop takes of these rows and of the evidence; None where it does not fit. What is asked

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-WARM, RUN = 20, 50
+WARM, RUN = 20, 20
 WHOLE = "texts in and out"
 Search = Callable[[int], Any]
 
