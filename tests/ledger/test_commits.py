@@ -48,6 +48,10 @@ class Refusing:
         raise AssertionError(f"SQLite was asked: {sql}")
 
 
+def unmapped(*_: object, **__: object) -> None:
+    raise OSError("no file can be mapped here")
+
+
 def test_what_is_not_new_is_known_without_asking_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
     with Database(tmp_path) as writer, Database(tmp_path) as reader:
@@ -124,6 +128,19 @@ def test_a_file_that_goes_while_it_is_used_stops_nobody(tmp_path: Path, monkeypa
         before = reader.version
         written(writer, "still written")
         assert reader.version != before and queries(reader) == ["still written"]
+
+
+def test_a_writer_that_cannot_map_the_file_counts_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
+    with Database(tmp_path) as reader:
+        with monkeypatch.context() as patch:
+            patch.setattr("evokey.ledger.commits.mmap.mmap", unmapped)
+            writer = Database(tmp_path)
+        with writer:
+            for query in ("first", "second"):
+                before = reader.version
+                written(writer, query)
+                assert reader.version != before
 
 
 def test_many_who_make_the_file_at_once_undo_no_count(tmp_path: Path) -> None:

@@ -32,14 +32,17 @@ class Commits:
         return None if count & 1 else count
 
     def begin(self) -> None:
-        self._write(self._count[0] | 1)
+        self._advance(0)
 
     def end(self) -> None:
-        self._write((self._count[0] | 1) + 1)
+        self._advance(1)
 
-    def _write(self, count: int) -> None:
+    def _advance(self, past: int) -> None:
+        """To the next odd number, or past it. Only one process writes at a time."""
         with suppress(OSError), self._path.open("r+b", buffering=0) as file:
-            file.write(count.to_bytes(WIDTH, sys.byteorder))
+            count = int.from_bytes(file.read(WIDTH), sys.byteorder) | 1
+            file.seek(0)
+            file.write((count + past).to_bytes(WIDTH, sys.byteorder))
 
     def close(self) -> None:
         self._count = NOBODY_COUNTS  # the file is let go with its last reader
