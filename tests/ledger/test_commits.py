@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -9,12 +10,20 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 import pytest
+from conftest import Opener
 
 from evokey.ledger import sqlite
 from evokey.ledger.commits import WIDTH, Commits
 from evokey.ledger.sqlite import COMMITS, FILE, Database
 
 WRITE = "INSERT INTO traffic VALUES (?, ?)"
+WRITING = """
+import sys
+from pathlib import Path
+from evokey.ledger.sqlite import Database
+with Database(Path(sys.argv[1])) as database, database.write() as connection:
+    connection.execute("INSERT INTO traffic VALUES ('from afar', 1)")
+"""
 CUT_SHORT = """
 import os, sys
 from pathlib import Path
@@ -69,12 +78,9 @@ def test_what_is_not_new_is_known_without_asking_sqlite(tmp_path: Path, monkeypa
 
 def test_a_commit_of_another_process_is_seen_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
-    tell = (
-        "import sys; from pathlib import Path; from test_commits import *; written(Database(Path(sys.argv[1])), 'far')"
-    )
     with Database(tmp_path) as reader:
         before = reader.version
-        subprocess.run([sys.executable, "-c", tell, str(tmp_path)], check=True, cwd=Path(__file__).parent)
+        subprocess.run([sys.executable, "-c", WRITING, str(tmp_path)], check=True)
         assert reader.version != before
 
 
@@ -107,27 +113,74 @@ def test_a_commit_that_nobody_counted_is_seen_before_long(tmp_path: Path, monkey
         assert reader.version != version
 
 
-@pytest.mark.parametrize("harm", ["removed", "a folder"])
-def test_without_the_file_sqlite_is_asked(tmp_path: Path, harm: str) -> None:
-    Database(tmp_path).close()
-    (tmp_path / COMMITS).unlink()
-    if harm == "a folder":
-        (tmp_path / COMMITS).mkdir()
+def test_where_the_file_cannot_be_had_sqlite_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
+    (tmp_path / COMMITS).mkdir()
     with Database(tmp_path) as writer, Database(tmp_path) as reader:
         for query in ("first", "second"):
             before = reader.version
             written(writer, query)
             assert reader.version != before
-    assert harm == "a folder" or count(tmp_path) == 4
 
 
-def test_a_file_that_goes_while_it_is_used_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "TRUSTED", 0.0)
+def test_a_memory_knows_its_own_commits_though_nobody_can_count_them(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
+    memory = opened(encoder="bm25")
+    memory.add([{"id": "a", "text": "ant bee"}])
+    assert memory.search("ant")
+    monkeypatch.setattr(Commits, "_advance", lambda commits, past: None)
+    memory.add([{"id": "b", "text": "zebra"}])
+    assert [hit.id for hit in memory.search("zebra")] == ["b"]
+    memory.delete(["b"])
+    assert memory.search("zebra") == []
+
+
+def test_a_file_in_the_place_of_another_is_taken_up_and_a_lost_one_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(sqlite, "monotonic", lambda: now)
     with Database(tmp_path) as writer, Database(tmp_path) as reader:
+        own, before = writer.version, reader.version
         (tmp_path / COMMITS).unlink()
-        before = reader.version
-        written(writer, "still written")
-        assert reader.version != before and queries(reader) == ["still written"]
+        written(writer, "first")
+        assert writer.version != own
+        now += sqlite.TRUSTED
+        assert reader.version != before and (tmp_path / COMMITS).exists()
+        for query in ("second", "third"):
+            before = reader.version
+            written(writer, query)
+            assert reader.version != before
+
+
+def test_the_file_belongs_to_whom_the_ledger_belongs(tmp_path: Path) -> None:
+    Database(tmp_path).close()
+    (tmp_path / COMMITS).unlink()
+    (tmp_path / FILE).chmod(0o666)
+    if os.geteuid() == 0:
+        os.chown(tmp_path / FILE, 65534, 65534)
+    Database(tmp_path).close()
+    ledger, count_file = (tmp_path / FILE).stat(), (tmp_path / COMMITS).stat()
+    assert (count_file.st_uid, count_file.st_gid, count_file.st_mode) == (ledger.st_uid, ledger.st_gid, ledger.st_mode)
+
+
+def test_a_commit_in_the_midst_of_looking_is_seen_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
+    with Database(tmp_path) as writer, Database(tmp_path) as reader:
+        cursor, late = reader._cursor, iter(["late"])
+
+        class Slow:
+            def execute(self, sql: str) -> sqlite3.Cursor:
+                found = cursor.execute(sql)
+                for query in late:
+                    written(writer, query)
+                return found
+
+        monkeypatch.setattr(reader, "_cursor", Slow())
+        first = reader.version
+        assert reader.version != first
 
 
 def test_a_writer_that_cannot_map_the_file_counts_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,12 +197,19 @@ def test_a_writer_that_cannot_map_the_file_counts_all_the_same(tmp_path: Path, m
 
 
 def test_many_who_make_the_file_at_once_undo_no_count(tmp_path: Path) -> None:
+    (tmp_path / FILE).touch()
+
+    def following(path: Path) -> Commits:
+        commits = Commits(path)
+        commits.follow(tmp_path / FILE)
+        return commits
+
     with ThreadPool(8) as threads:
         for turn in range(20):
             path = tmp_path / str(turn)
-            first = threads.map(Commits, [path] * 8)[0]
+            first = threads.map(following, [path] * 8)[0]
             first.begin()
             assert first.settled is None
             first.end()
-            assert {commits.settled for commits in threads.map(Commits, [path] * 8)} == {2}
+            assert {commits.settled for commits in threads.map(following, [path] * 8)} == {2}
             assert path.stat().st_size % WIDTH == 0

@@ -129,9 +129,11 @@ def test_a_ledger_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> None:
     filled(tmp_path / "kb")
     (tmp_path / "kb" / "ledger.sqlite").write_bytes(b"not a database at all " * 100)
+    (tmp_path / "kb" / "ledger.commits").unlink()
     with pytest.raises(NotAMemory, match="not a ledger"):
         evokey.open(tmp_path / "kb")
     assert (tmp_path / "kb" / "ledger.sqlite").read_bytes().startswith(b"not a database")
+    assert not (tmp_path / "kb" / "ledger.commits").exists()
 
 
 def test_keys_of_another_encoder_are_not_mixed_in(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from evokey.ledger.commits import Commits
 
 FILE, COMMITS, LOCK, HOLDER = "ledger.sqlite", "ledger.commits", "writer.lock", "writer.json"
 TRUSTED = 1.0
-"""Seconds for which the count of commits is believed: whoever writes with other tools does not count."""
+"""Seconds for which the count of commits is believed: another tool, or an older evokey, does not count its own."""
 MAPPED = 2**30
 """Bytes of the file that are read where the system has them, without a copy. What lies beyond is read as ever."""
 
@@ -58,6 +58,7 @@ class Database:
             self._prepare()
             self._reader = self._connected()
             self._cursor = self._reader.execute(f"PRAGMA mmap_size = {MAPPED}")
+            self._commits.follow(folder / FILE)
         except sqlite3.DatabaseError as error:
             self.close()
             if isinstance(error, sqlite3.OperationalError):
@@ -137,6 +138,7 @@ class Database:
         if commits is not None and commits == self._known and monotonic() < self._doubted:
             return self._version
         with self._reading:
+            self._commits.follow(self._folder / FILE)
             commits = self._commits.settled  # before SQLite is asked: a commit in between is seen next time
             self._version = self._cursor.execute("PRAGMA data_version").fetchone()[0]
             self._known, self._doubted = commits, monotonic() + TRUSTED

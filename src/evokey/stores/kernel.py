@@ -126,7 +126,6 @@ def joined(  # type: ignore[no-untyped-def]
     """Touched documents by their moved keys and their recall rows, added to the `size` best already in numbers and
     found, in order; how many there are then. Taught texts are scored, and the documents that each speaks for (a column
     of the evidence: firsts, speaks_for, alphas) take their share of it, or are recalled by it, for so much less."""
-    # fmt: on
     likeness, pulls, recalled = np.zeros(texts), np.zeros(len(touched)), np.zeros(len(touched))
     for term in range(len(places)):
         if places[term] >= 0:
@@ -146,3 +145,6 @@ def joined(  # type: ignore[no-untyped-def]
             if score >= ABOVE:
                 size = _added(touched[at], score, numbers, found, size)
     return size
+
+
+# fmt: on
