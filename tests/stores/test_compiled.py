@@ -81,49 +81,74 @@ def test_it_finds_what_numpy_finds_to_the_last_bit(
         assert fast.of(skip[::2].copy()).tobytes() == plain.of(skip[::2].copy()).tobytes()
 
 
-@settings(max_examples=200, deadline=None)
+def taught(shares: list[dict[int, float]], texts: int, backwards: bool) -> sparse.csr_array:
+    """Evidence, in or out of order, with the zeros that were said."""
+    rows = [
+        sorted({text % texts: alpha for text, alpha in share.items()}.items(), reverse=backwards) for share in shares
+    ]
+    columns = np.array([text for row in rows for text, _ in row], np.int32)
+    alphas = np.array([alpha for row in rows for _, alpha in row], np.float64)
+    return sparse.csr_array((alphas, columns, np.cumsum([0, *map(len, rows)])), shape=(len(rows), texts))
+
+
+shared = st.lists(st.dictionaries(st.integers(0, 19), st.floats(-1, 1), max_size=4), min_size=1, max_size=30)
+
+
+@settings(max_examples=300, deadline=None)
 @given(
-    st.lists(bags, min_size=1, max_size=40),
+    st.lists(st.lists(bags, min_size=1, max_size=40), min_size=1, max_size=2),
     st.lists(bags, min_size=1, max_size=20),
     asked,
-    st.lists(st.dictionaries(st.integers(0, 19), st.floats(-1, 1), max_size=4), min_size=1, max_size=30),
+    shared,
+    st.none() | shared,
     st.sampled_from([0.0, 0.25, 1.0, 8.0]),
     st.sampled_from([None, 0.0, 0.3]),
     st.integers(1, 12),
     st.sets(st.integers(0, 30), max_size=3),
+    st.booleans(),
 )
 def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
-    documents: list[Counter[str]],
+    batches: list[list[Counter[str]]],
     texts: list[Counter[str]],
     query: dict[str, int],
     shares: list[dict[int, float]],
+    pushed: list[dict[int, float]] | None,
     step: float,
     handicap: float | None,
     k: int,
     dead: set[int],
+    backwards: bool,
 ) -> None:
     """Every other document is touched; some of them have no row, some nothing to learn from."""
-    store, evidence = filled([documents], dead, False), np.zeros((len(shares), len(texts)))
-    for row, share in enumerate(shares):
-        for text, alpha in share.items():
-            evidence[row, text % len(texts)] = alpha
+    store, evidence = filled(batches, dead, False), taught(shares, len(texts), backwards)
+    against = None if pushed is None else taught((pushed * 30)[: len(shares)], len(texts), False)
     touched = Touched.of(2 * np.arange(len(shares)), np.ones(len(shares), np.int64))
-    norms = 1 + np.arange(len(shares)) % 3 / 2
-    overlay = Overlay(
-        touched, (), SparseBlock.of(texts), sparse.csr_array(evidence), norms, Choice(step=step, handicap=handicap), {}
-    )
+    norms, choice = 1 + np.arange(len(shares)) % 3 / 2, Choice(step=step, handicap=handicap)
+    overlay = Overlay(touched, (), SparseBlock.of(texts), evidence, norms, choice, {}, against=against)
     retriever: Any = SimpleNamespace(store=store)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(collection, "LARGE", 1)
         question = store.question(query, {"unicorn": 2})
-        scan = store.scan(question)
-        joined = overlay.joined(scan, question, k)
+        joined = overlay.joined(store.scan(question), question, k)
         fast = search(retriever, question, k, overlay)
         patch.setattr(compiled, "_joined", None)
         plain = search(retriever, question, k, overlay)
-    assert (joined is None) == (min(question.weights, default=0) < 0)
+    unordered = against is None and not evidence.has_sorted_indices
+    pushed_and_recalled = against is not None and handicap is not None
+    assert (joined is None) == (min(question.weights, default=0) < 0 or unordered or pushed_and_recalled)
     assert fast.numbers.tolist() == plain.numbers.tolist()
     assert fast.scores.tobytes() == plain.scores.tobytes()
+
+
+def test_a_question_that_a_lens_has_turned_does_not_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was taught is found again as it was said, not as it was turned."""
+    monkeypatch.setattr(collection, "LARGE", 1)
+    store, evidence = filled([[Counter("ab"), Counter("b")]], set(), False), sparse.csr_array(np.ones((1, 1)))
+    touched = Touched.of(np.zeros(1, np.int64), np.ones(1, np.int64))
+    overlay = Overlay(touched, (), SparseBlock.of([Counter("a")]), evidence, np.ones(1), Choice(step=1.0), {})
+    question = store.question({"a": 1}, {})
+    assert overlay.joined(store.scan(question), question, 2) is not None
+    assert overlay.joined(store.scan(question), replace(question, asked=question), 2) is None
 
 
 def test_weights_below_zero_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
