@@ -32,7 +32,13 @@ def speed() -> str:
             cold = f"{turns['evokey'] / turns[name]:.2f}" if name in turns else ""
             ratio = f"{one['median_ms']['evokey'] / milliseconds:.2f}"
             rows.append([f"{kind}: {name}", f"{milliseconds:.2f}", f"{one['p95_ms'][name]:.2f}", ratio, cold])
-    head = [f"{measured['documents']:,} documents", "median ms", "p95 ms", "evokey takes × as long", "in turn"]
+    head = [
+        f"{measured['documents']:,} documents",
+        "median ms",
+        "p95 ms",
+        "evokey takes × as long",
+        "in turn, × as long",
+    ]
     return table(head, rows)
 
 

@@ -1,12 +1,12 @@
 """Search, add and feedback through the public interface, beside bare indexes of the same rows.
 
 A memory has learned from 2,000 lessons on 400 documents, takes the query as a text and fetches the documents it finds.
-A bare index does less: it returns numbers alone, and gets the query's vector (faiss) or stems (bm25s, tantivy). "Texts
-in and out" are the same indexes made to stem the query and to hand out texts. Everything runs on one thread, in short
-runs that take turns, so that noise hits all alike; every query is new to all. The taught and the untaught BM25 are two
-open memories, so that neither finds documents or postings that the other has just fetched. Ratios are of medians, over
-the fastest of the others. BM25 is warmed by other queries of the same sets first; its compiled scan (evokey[fast]) is
-loaded before, as those of bm25s are.
+A bare index does less: it returns numbers alone, and gets the query's vector (faiss) or stems (bm25s, tantivy). With
+"text in" the same index has to stem the query, with "texts in and out" to hand out texts too. Everything runs on one
+thread, in short runs that take turns, so that noise hits all alike; no query was asked before. The taught and the
+untaught BM25 are two open memories, so that neither finds documents or postings that the other has just fetched. Ratios
+are of medians, over the fastest of the others. BM25 is warmed by other queries of the same sets first; its compiled
+scan (evokey[fast]) is loaded before, as those of bm25s are.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evokey.bench.peers import package
 from evokey.bench.speed import K
 from evokey.bench.speed.opening import opened
 from evokey.bench.speed.texts import DIMENSIONS, lessons, unit, vectors_of_lessons
-from evokey.bench.speed.timing import WHOLE, Search, compared, timed
+from evokey.bench.speed.timing import TEXT, WHOLE, Search, compared, timed
 from evokey.encoders.bm25 import BM25
 from evokey.memory import Memory
 from evokey.stores import compiled
@@ -120,11 +120,15 @@ def bm25s_searches(documents: list[Document], stems: list[list[str]], queries: l
         def bare(stems: list[str], index: Any = index) -> Any:
             return index.retrieve([stems], k=K, show_progress=False)
 
-        def whole(text: str, bare: Any = bare) -> Any:
-            return [documents[number] for number in bare(stemmed(text)).documents[0]]
+        def stemming(text: str, bare: Any = bare) -> Any:
+            return bare(stemmed(text))
+
+        def whole(text: str, stemming: Any = stemming) -> Any:
+            return [documents[number] for number in stemming(text).documents[0]]
 
         searches[f"bm25s ({backend})"] = partial(_given, bare, asked)
         if backend == "numba":
+            searches[f"bm25s ({backend}), {TEXT}"] = partial(_given, stemming, queries)
             searches[f"bm25s ({backend}), {WHOLE}"] = partial(_given, whole, queries)
     return searches
 
@@ -151,10 +155,14 @@ def tantivy_searches(stems: list[list[str]], queries: list[str]) -> dict[str, Se
     def bare(stems: str) -> Any:
         return searcher.search(index.parse_query(stems, ["text"]), K, count=False).hits
 
+    def stemming(text: str) -> Any:
+        return bare(" ".join(stemmed(text)))
+
     def whole(text: str) -> Any:
-        return [searcher.doc(place)["text"] for _, place in bare(" ".join(stemmed(text)))]
+        return [searcher.doc(place)["text"] for _, place in stemming(text)]
 
     return {
         "tantivy": lambda query: bare(asked[query]),
+        f"tantivy, {TEXT}": lambda query: stemming(queries[query]),
         f"tantivy, {WHOLE}": lambda query: whole(queries[query]),
     }
