@@ -28,11 +28,19 @@ def loaded(name: str) -> list[dict] | dict:
     return json.loads((RESULTS / name).read_text("utf-8"))
 
 
+def better(before: float, after: float, form: str) -> list[str]:
+    """Both, the better one in bold: a loss is not dressed up as a gain."""
+    shown = [f"{before:{form}}", f"{after:{form}}"]
+    return [
+        f"**{one}**" if value == max(before, after) else one for one, value in zip(shown, (before, after), strict=True)
+    ]
+
+
 def demo() -> str:
     found = loaded("demo.json")
     rows = [
-        [f"{row['group']} ({row['questions']})", f"{row['before']:.3f}", f"**{row['after']:.3f}**",
-         f"{row['first_before']:.0%}", f"**{row['first_after']:.0%}**"]
+        [f"{row['group']} ({row['questions']})", *better(row["before"], row["after"], ".3f"),
+         *better(row["first_before"], row["first_after"], ".0%")]
         for row in found["rows"]
     ]  # fmt: skip
     shown = table(["questions", "nDCG@10 untaught", "taught", "first hit right, untaught", "taught"], rows)

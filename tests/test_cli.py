@@ -11,7 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import evokey
-from evokey.cli import screen
+from evokey.cli import demo, screen
 from evokey.cli.app import app
 
 FAILED, WRONG_USE = 1, 2
@@ -668,3 +668,12 @@ def test_another_language_is_stemmed_by_its_own_rules(tmp_path: Path) -> None:
     assert [hit["id"] for hit in value(run("search", "Haus", "--at", tmp_path / "de", "--json"))] == ["haus"]
     unknown = run("init", "--encoder", "bm25", "--language", "klingon", "--at", tmp_path / "kl")
     assert unknown.exit_code == WRONG_USE and "klingon" in complaint(unknown)
+
+
+@pytest.mark.parametrize(("found", "named"), [(None, ".venv/bin/evokey"), ("/usr/bin/evokey", "evokey")])
+def test_the_demo_says_how_to_call_what_the_shell_does_not_find(
+    found: str | None, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", [".venv/bin/evokey", "demo"])
+    monkeypatch.setattr("shutil.which", lambda name: found)
+    assert demo._program() == named

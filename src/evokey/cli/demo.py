@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -43,7 +44,13 @@ def demo(
         _show(outcome)
         at = escape(str(out))
         screen.say(f"\nfigures: {at}/results.json" + (f"   plot: {at}/before-after.png" if drawn else ""))
-        screen.say(f"look around: evokey search 'your question' --at {at}/memory")
+        screen.say(f"look around: {escape(_program())} search 'your question' --at {at}/memory")
+
+
+def _program() -> str:
+    """How to call this again: `make demo` leaves it in .venv, where no shell looks."""
+    called = Path(sys.argv[0])
+    return str(called) if called.name == "evokey" and shutil.which("evokey") is None else "evokey"
 
 
 def _drawn(outcome: demo_.Outcome, path: Path) -> bool:
