@@ -482,6 +482,44 @@ def test_forget_tells_people_how_much_is_gone_and_needs_to_know_what(at: Path) -
     assert complaint(nothing).startswith("say what to forget")
 
 
+def test_lessons_are_listed_filtered_held_released_and_exported(tmp_path: Path, at: Path) -> None:
+    run("feedback", QUESTION, "-r", "q3", "--actor", "ana", "--at", at)
+    run("feedback", "feline", "-r", "cat", "--actor", "bo", "--at", at)
+    run("evolve", "--at", at)
+    assert [one["number"] for one in value(run("lessons", "--at", at, "--json"))] == [1, 2]
+    assert value(run("lessons", "--actor", "bo", "--hold", "--at", at, "--json")) == {"held": 1, "on_hold": 1}
+    assert [one["query"] for one in value(run("lessons", "--held", "--at", at, "--json"))] == ["feline"]
+    assert "on hold" in run("lessons", "--at", at).stdout
+    assert value(run("evolve", "--at", at, "--json"))["lessons"] == 1
+    assert found(at, "feline") == []
+    exported = tmp_path / "l.jsonl"
+    assert value(run("lessons", "--export", exported, "--at", at, "--json"))["exported"] == 2
+    other = tmp_path / "other"
+    run("init", "--at", other, "--encoder", "bm25")
+    run("add", tmp_path / "kb.jsonl", "--at", other)
+    assert value(run("feedback", "--file", exported, "--at", other, "--json")) == {"lessons": [1, 2]}
+    assert [(one["actor"], one["held"]) for one in value(run("lessons", "--at", other, "--json"))] == [
+        ("ana", False),
+        ("bo", True),
+    ]
+    assert "1 lesson released" in run("lessons", 2, "--release", "--at", at).stdout
+    run("evolve", "--at", at)
+    assert found(at, "feline") == ["cat"]
+
+
+def test_holding_a_lesson_that_is_not_there_or_both_ways_is_wrong_use(at: Path) -> None:
+    run("feedback", QUESTION, "-r", "q3", "--at", at)
+    assert complaint(run("lessons", 7, "--hold", "--at", at)).startswith("no lesson 7 meets these conditions")
+    assert complaint(run("lessons", "--hold", "--release", "--at", at)).startswith("lessons are put on hold or")
+
+
+def test_a_rollback_says_how_many_lessons_wait(at: Path) -> None:
+    run("feedback", QUESTION, "-r", "q3", "--at", at)
+    run("evolve", "--at", at)
+    assert "1 lesson on hold" in run("rollback", 0, "--at", at).stdout
+    assert value(run("rollback", 1, "--at", at, "--json")) == {"epoch": 3, "as": 1, "held": 0}
+
+
 def test_stats_count_what_the_memory_holds(tmp_path: Path, at: Path) -> None:
     run("feedback", QUESTION, "-r", "q3", "--at", at)
     run("evolve", "--at", at)
@@ -490,7 +528,7 @@ def test_stats_count_what_the_memory_holds(tmp_path: Path, at: Path) -> None:
     stats = value(run("stats", "--at", at, "--json"))
     assert stats.pop("bytes") > 0
     assert stats == {
-        "documents": 6, "empty_documents": 1, "lessons": 2, "set_aside": 1, "pending": 1, "epoch": 1,
+        "documents": 6, "empty_documents": 1, "lessons": 2, "set_aside": 1, "held": 0, "pending": 1, "epoch": 1,
         "documents_touched": 1, "retrievers": ["bm25"], "policy": "guarded",
         "calls": 0, "calls_saved": 0, "false_hits": 0, "tokens": 0, "money": 0.0,
     }  # fmt: skip
@@ -611,7 +649,7 @@ def test_looking_back_undoing_and_explaining_through_the_command_line(at: Path) 
     assert changed["queries"][0]["after"][0] == "q3"
     told = value(run("explain", "q3", QUESTION, "--at", at, "--json"))
     assert (told["rank_after"], told["lessons"][0]["actor"]) == (1, "ada")
-    assert value(run("rollback", 0, "--at", at, "--json")) == {"epoch": 2, "as": 0}
+    assert value(run("rollback", 0, "--at", at, "--json")) == {"epoch": 2, "as": 0, "held": 1}
     assert found(at, QUESTION) == []
     for words in (("epochs",), ("diff", 0, 1), ("explain", "q3", QUESTION), ("rollback", 1)):
         shown = run(*words, "--at", at)

@@ -41,16 +41,6 @@ def test_rolling_back_brings_an_older_epochs_rankings_back_bit_for_bit(
     assert [one.number for one in memory.epochs()] == [0, 1, 2, 3, 4, 5]
 
 
-def test_after_a_rollback_evolve_takes_the_lessons_up_again(opened: Opener, commands: list[evokey.Document]) -> None:
-    memory = opened()
-    taught(memory, commands)
-    best = ranking(memory, RESCUE)
-    memory.rollback(0)
-    assert ranking(memory, RESCUE) == ranking(memory, RESCUE, epoch=0)
-    assert memory.evolve().published
-    assert ranking(memory, RESCUE) == best
-
-
 def test_forgetting_reaches_into_older_epochs_and_marks_them(opened: Opener, commands: list[evokey.Document]) -> None:
     memory = opened()
     taught(memory, commands)
@@ -130,3 +120,112 @@ def test_an_explanation_adds_up_to_the_score(opened: Opener, dataset: object) ->
                 assert sum(term.after for term in view.terms) == pytest.approx(hit.score)
                 assert sum(term.before for term in view.terms) == pytest.approx(view.before)
             assert (view.moved > 0) == bool(view.pulls)
+
+
+# ---- lessons on hold
+
+
+def test_what_was_rolled_back_stays_away_until_it_is_released(opened: Opener, commands: list[evokey.Document]) -> None:
+    memory = opened()
+    taught(memory, commands)
+    best = ranking(memory, RESCUE)
+    memory.rollback(0)
+    assert ranking(memory, RESCUE) == ranking(memory, RESCUE, epoch=0)
+    memory.feedback("who wrote this line?", relevant=["git-blame"])
+    report = memory.evolve()
+    assert report.published and report.lessons == 1
+    assert "2 lessons are on hold" in report.reason
+    assert (memory.stats().held, memory.stats().pending) == (2, 0)
+    assert ranking(memory, RESCUE)[0][0] != "git-bisect"
+    assert memory.release(one.number for one in memory.lessons(held=True)) == 2
+    assert memory.stats().pending == 2
+    assert memory.evolve().lessons == 3
+    assert ranking(memory, RESCUE)[0][0] == best[0][0] == "git-bisect"
+
+
+def test_a_rollback_is_undone_by_another_and_evolve_has_nothing_to_add(
+    opened: Opener, commands: list[evokey.Document]
+) -> None:
+    memory = opened()
+    taught(memory, commands)
+    best = ranking(memory, RESCUE)
+    memory.rollback(1)
+    assert [(one.number, one.held) for one in memory.lessons()] == [(1, False), (2, True)]
+    assert memory.evolve().reason.startswith("nothing new since epoch 3; 1 lesson is on hold")
+    memory.rollback(2)
+    assert memory.stats().held == 0
+    assert memory.evolve().reason == "nothing new since epoch 4"
+    assert ranking(memory, RESCUE) == best
+
+
+def test_epochs_keep_the_lessons_they_had_whatever_is_held_or_released_later(
+    opened: Opener, commands: list[evokey.Document]
+) -> None:
+    memory = opened()
+    taught(memory, commands)
+    memory.hold([1])
+    memory.feedback("who wrote this line?", relevant=["git-blame"])
+    assert memory.evolve().epoch == 3
+    asked = [RESCUE, "why is the sky so blue?", "who wrote this line?"]
+    known = {number: [ranking(memory, query, epoch=number) for query in asked] for number in range(4)}
+    assert known[3][0] == ranking(memory, RESCUE, epoch=0)
+    memory.release([1])
+    memory.hold([2, 3])
+    memory.evolve()
+    memory.close()
+    again = opened()
+    assert {number: [ranking(again, query, epoch=number) for query in asked] for number in range(4)} == known
+    assert [one.omitted for one in again.epochs()] == [set(), set(), set(), {1}, {2, 3}]
+
+
+def test_a_new_epoch_equals_that_of_a_memory_without_the_lessons_on_hold(
+    opened: Opener, commands: list[evokey.Document]
+) -> None:
+    memory, other = opened("a"), opened("b")
+    for one in (memory, other):
+        one.add(commands)
+        one.feedback(RESCUE, relevant=["git-bisect"])
+    memory.feedback(RESCUE, relevant=["git-clone"], units=["a sad day"], actor="eve")
+    memory.feedback("undo it", relevant=["git-merge"], actor="eve")
+    memory.evolve()
+    memory.hold(one.number for one in memory.lessons(actor="eve"))
+    for one in (memory, other):
+        one.feedback("put my work away", relevant=["git-stash"])
+        one.evolve()
+    for query in (RESCUE, "undo it", "a sad day", "put my work away"):
+        assert ranking(memory, query) == ranking(other, query)
+
+
+def test_forgetting_reaches_lessons_on_hold_and_releases_none(opened: Opener, commands: list[evokey.Document]) -> None:
+    memory = opened()
+    taught(memory, commands)
+    memory.rollback(0)
+    memory.forget(actor="bob")
+    assert [(one.actor, one.held) for one in memory.lessons()] == [("ada", True)]
+    memory.feedback("who wrote this line?", relevant=["git-blame"])
+    memory.evolve()
+    memory.release([1])
+    memory.forget(document="git-blame")  # learns again what evolve was asked to learn, and not what waits for it
+    assert ranking(memory, RESCUE) == ranking(memory, RESCUE, epoch=0)
+    assert memory.evolve().lessons == 1
+
+
+def test_lessons_are_listed_by_what_they_say(opened: Opener, commands: list[evokey.Document]) -> None:
+    memory = opened()
+    taught(memory, commands)
+    memory.feedback(RESCUE, relevant={"git-log": 2.0}, irrelevant=["git-clone"], units=["save the day"])
+    memory.hold([2])
+
+    def numbers(**wanted: object) -> list[int]:
+        return [one.number for one in memory.lessons(**wanted)]  # type: ignore[arg-type]
+
+    assert numbers() == [1, 2, 3]
+    assert numbers(query=RESCUE) == [1, 3] and numbers(query=RESCUE, actor="ada") == [1]
+    assert numbers(document="git-clone") == [2, 3] and numbers(verifier="judge") == []
+    assert numbers(held=True) == [2] and numbers(held=False) == [1, 3]
+    third = memory.lessons()[2].to_dict()
+    assert third["relevant"] == {"git-log": 2.0} and third["irrelevant"] == ["git-clone"]
+    assert third["units"] == ["save the day"] and third["actor"] is None
+    with pytest.raises(InvalidInput, match="whole one above 0, not '2'"):
+        memory.hold(["2"])  # type: ignore[list-item]
+    assert memory.hold([2, 99]) == 0 and memory.release([1]) == 0

@@ -163,8 +163,8 @@ def report(memory: Memory, *, asked: int = ASKED, named: int = NAMED) -> Account
     stats = memory.stats()  # brings the index up to the ledger
     index, epoch = memory._index, memory.epochs()[stats.epoch]
     before, after = index.overlays(0), index.overlays(epoch.number)
-    log = index.log(epoch.lessons_to)
-    said = held(log.lessons.credits(epoch.lessons_to)) if epoch.choice else []
+    log = index.log(epoch.lessons_to, epoch.omitted)
+    said = held(log.lessons.credits(epoch.lessons_to, epoch.omitted)) if epoch.choice else []
     credits = [one for one in said if one.grade > 0]
     heard = said if any(choice.away for choice in epoch.choice.values()) else credits
     reader = Reader(memory, index)

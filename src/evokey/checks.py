@@ -113,6 +113,17 @@ def answers(expected: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(found)
 
 
+def numbers(given: Iterable[int]) -> list[int]:
+    """Numbers of lessons."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidInput(f"lessons are named by their numbers, as a list, not {given!r}; lessons() has them")
+    found = list(given)
+    for number in found:
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 < number <= LARGEST:
+            raise InvalidInput(f"a lesson is named by its number, a whole one above 0, not {number!r}")
+    return found
+
+
 def actor(name: str) -> str:
     if not isinstance(name, str) or not name.strip() or not _storable(name):
         raise InvalidInput(f"an actor is a non-empty name, not {name!r}")

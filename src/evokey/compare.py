@@ -17,13 +17,20 @@ COMPARED = 400
 
 
 def diff(index: Index, documents: Documents, pins: Pins, before: Epoch, after: Epoch) -> EpochDiff:
-    lessons = index.log(max(before.lessons_to, after.lessons_to)).taught
+    lessons = index.log(max(before.lessons_to, after.lessons_to), _missing(before, after)).taught
     asked = {**pins.numbered(), **lessons.grades}
     queries = sample(list(asked), COMPARED)
     a, b = before.number, after.number
     compared = [_query_change(index, documents, query, asked[query], a, b) for query in queries]
     changed = [change for change in compared if change.before != change.after]
     return EpochDiff(a, b, _document_changes(index, documents, a, b), changed, len(queries))
+
+
+def _missing(before: Epoch, after: Epoch) -> frozenset[int]:
+    """Numbers of lessons that neither epoch has, up to the last that one of them has."""
+    last = max(before.lessons_to, after.lessons_to)
+    missing = [one.omitted | set(range(one.lessons_to + 1, last + 1)) for one in (before, after)]
+    return frozenset(missing[0] & missing[1])
 
 
 def _query_change(

@@ -18,7 +18,7 @@ from evokey.evolution.policy import Log, Policy
 from evokey.fusion import DEPTH, Fusion
 from evokey.ledger.documents import Documents, Position
 from evokey.ledger.epochs import Epochs
-from evokey.ledger.lessons import Lessons
+from evokey.ledger.lessons import NONE, Lessons, Omitted
 from evokey.ledger.sqlite import Database
 from evokey.ledger.words import Words
 from evokey.overlay import UNTAUGHT, Overlay
@@ -104,7 +104,7 @@ class Index:
         with self._mutex:
             if number not in self._composed:
                 epoch = self._epochs.get(number)
-                self._keep(number, self.composed(epoch.choice, epoch.weights, epoch.lessons_to))
+                self._keep(number, self.composed(epoch.choice, epoch.weights, epoch.lessons_to, epoch.omitted))
             return self._composed[number]
 
     def _keep(self, number: int, overlays: Overlays) -> None:
@@ -112,12 +112,14 @@ class Index:
             self._composed.pop(next(iter(self._composed)))
         self._composed[number] = overlays
 
-    def composed(self, choice: Mapping[str, Choice], weights: Mapping[str, float], lessons_to: int) -> Overlays:
+    def composed(
+        self, choice: Mapping[str, Choice], weights: Mapping[str, float], lessons_to: int, omitted: Omitted
+    ) -> Overlays:
         """What an epoch of this choice would have learned."""
         overlays = {one.name: UNTAUGHT for one in self.retrievers}
         if not choice:
             return Overlays(overlays, self._untaught_weights)
-        log = self.log(lessons_to)
+        log = self.log(lessons_to, omitted)
         for one in self.retrievers:
             own = choice.get(one.name, NOTHING)  # an epoch older than an encoder taught it nothing
             if not own.nothing:
@@ -137,13 +139,13 @@ class Index:
     def _untaught_weights(self) -> Mapping[str, float]:
         return dict(zip(self.fusion.names, self.fusion.untaught, strict=True))
 
-    def log(self, up_to: int) -> Log:
-        """The lessons up to a number. The last reading is kept for as long as it says what the ledger says: a published
-        epoch is composed from what was read to propose it."""
-        state = up_to, self._lessons.extent(up_to), self._documents.position()
+    def log(self, up_to: int, omitted: Omitted = NONE) -> Log:
+        """The lessons up to a number, without some. The last reading is kept for as long as it says what the ledger
+        says: a published epoch is composed from what was read to propose it."""
+        state = up_to, omitted, self._lessons.extent(up_to), self._documents.position()
         with self._mutex:
             if self._read is None or self._read[0] != state:
-                self._read = state, Log(self._lessons, self._epochs, up_to)
+                self._read = state, Log(self._lessons, self._epochs, up_to, omitted)
             return self._read[1]
 
     # ---- following the ledger

@@ -31,7 +31,7 @@ from evokey.index import Index
 from evokey.ledger.documents import Documents
 from evokey.ledger.epochs import Epochs
 from evokey.ledger.expansions import Expansions
-from evokey.ledger.lessons import Lessons, Pools
+from evokey.ledger.lessons import Lessons, Omitted, Pools
 from evokey.ledger.pins import Pins
 from evokey.ledger.sqlite import Database
 from evokey.ledger.traffic import Traffic
@@ -417,18 +417,21 @@ class Memory:
         self._check_open()
         self._index.catch_up()
         index, up_to = self._index, self._lessons.last
-        report, lessons = self._proposed(up_to, keep=False), self._lessons.count_to(up_to)
-        overlays = index.composed(report.choice, report.weights, up_to)
-        return Proposed(report, up_to, lessons, index.epoch, index.position, overlays)
+        held, lessons = self._lessons.held(), self._lessons.count_to(up_to)
+        report = self._proposed(up_to, held, keep=False)
+        overlays = index.composed(report.choice, report.weights, up_to, held)
+        return Proposed(report, up_to, held, lessons, index.epoch, index.position, overlays)
 
     def _adopt(self, proposed: Proposed) -> EpochReport | None:
-        """Publish what another process proposed, unless lessons were forgotten or an epoch published since."""
+        """Publish what another process proposed, unless lessons were forgotten, held or released, or an epoch
+        published since."""
         with self._exclusive():
             current = self._epochs.get(self._index.epoch)
-            if (self._index.epoch, self._lessons.count_to(proposed.up_to)) != (proposed.epoch, proposed.lessons):
+            state = self._index.epoch, self._lessons.count_to(proposed.up_to), self._lessons.held()
+            if state != (proposed.epoch, proposed.lessons, proposed.omitted):
                 return None
             with self._index.published() as give:
-                report = self._taken(proposed.report, proposed.up_to, current)
+                report = self._taken(proposed.report, proposed.up_to, proposed.omitted, current)
                 if report.published and self._index.position == proposed.position:
                     give(report.epoch, proposed.overlays)
             return report
@@ -470,22 +473,56 @@ class Memory:
         self._check_open()
         with self._exclusive():
             self._keep_traffic()
-            up_to = self._lessons.last
-            report = self._proposed(up_to)
+            up_to, held = self._lessons.last, self._lessons.held()
+            report = self._proposed(up_to, held)
             current = self._epochs.get(self._index.epoch)
             if dry_run:
                 return replace(report, reason=f"dry run: {report.reason}")
-            return self._taken(report, up_to, current)
+            return self._taken(report, up_to, held, current)
 
-    def _taken(self, report: EpochReport, up_to: int, current: Epoch) -> EpochReport:
+    def _taken(self, report: EpochReport, up_to: int, omitted: Omitted, current: Epoch) -> EpochReport:
         """Publish a proposal, if it changes anything."""
-        if current.number and (report.choice, report.weights, up_to) == _state(current):
-            return replace(report, reason=f"nothing new since epoch {current.number}")
         with self._database.write():
-            self._epochs.ask(up_to)
+            self._epochs.ask(up_to, omitted)
+            same = (report.choice, report.weights) == (current.choice, current.weights)
+            known = self._lessons.numbers(current.lessons_to, current.omitted)
+            if current.number and same and self._lessons.numbers(up_to, omitted) == known:
+                new = f"nothing new since epoch {current.number}"
+                return replace(report, reason=new + _on_hold(len(omitted)))
             if not report.choice and not current.choice:
                 return report
-            return self._published("evolve", report, up_to)
+            return self._published("evolve", report, up_to, omitted)
+
+    def lessons(
+        self,
+        query: str | None = None,
+        actor: str | None = None,
+        document: str | None = None,
+        verifier: str | None = None,
+        held: bool | None = None,
+    ) -> list[Lesson]:
+        """The lessons that match every given criterion, oldest first; held: only those on hold, or only the others."""
+        self._check_open()
+        given = {
+            "query": None if query is None else checks.query(query),
+            "actor": None if actor is None else checks.actor(actor),
+            "document": None if document is None else checks.ids([document])[0],
+            "verifier": verifier,
+        }
+        return self._lessons.select({name: one for name, one in given.items() if one is not None}, held=held)
+
+    def hold(self, lessons: Iterable[int]) -> int:
+        """Put lessons (numbers) on hold: from the next evolve on they take part in nothing, until they are released.
+        Returns how many were not on hold."""
+        numbers = checks.numbers(lessons)
+        with self._exclusive():
+            return self._lessons.hold(numbers)
+
+    def release(self, lessons: Iterable[int]) -> int:
+        """Let lessons on hold take part again, from the next evolve on. Returns how many were on hold."""
+        numbers = checks.numbers(lessons)
+        with self._exclusive():
+            return self._lessons.release(numbers)
 
     def forget(
         self, query: str | None = None, actor: str | None = None, document: str | None = None, traffic: bool = False
@@ -567,14 +604,19 @@ class Memory:
         return self._epochs.all()
 
     def rollback(self, epoch: int) -> Epoch:
-        """Publish again what an older epoch had learned, as a new epoch. Lessons stay; evolve takes them up again."""
+        """Publish again what an older epoch had learned, as a new epoch. Its lessons take part from now on; all others
+        are on hold until they are released."""
         self._check_open()
         with self._exclusive():
             old = self._epochs.get(checks.epoch(epoch, self._index.epoch))
             with self._database.write():
-                self._epochs.ask(old.lessons_to)
-                report = {"reason": f"rolled back to epoch {old.number}"}
-                number = self._epochs.append("rollback", old.lessons_to, old.choice, old.weights, self._now(), report)
+                self._epochs.ask(old.lessons_to, old.omitted)
+                self._lessons.release(self._lessons.held())
+                known = self._lessons.numbers(old.lessons_to, old.omitted)
+                held = self._lessons.hold(set(self._lessons.numbers(self._lessons.last)).difference(known))
+                reason = f"rolled back to epoch {old.number}{_on_hold(held)}"
+                made = replace(old, kind="rollback", time=self._now(), report={"reason": reason})
+                number = self._epochs.append(made)
         return self._epochs.get(number)
 
     def diff(self, a: int, b: int) -> EpochDiff:
@@ -592,22 +634,30 @@ class Memory:
 
     def _refit(self, kind: str) -> EpochReport | None:
         """Learn again from what is left, up to where evolve was last asked, and publish that, empty or not."""
-        up_to, current = min(self._epochs.asked, self._lessons.last), self._index.epoch
-        if not self._epochs.asked and not current:
+        (asked, omitted), current = self._epochs.asked, self._index.epoch
+        if not asked and not current:
             return None
         if kind == "forget":
             self._epochs.redact(current)
-        report = self._proposed(up_to)
-        return self._published(kind, report, up_to) if current or report.choice else report
+        up_to = min(asked, self._lessons.last)
+        omitted |= self._lessons.held()
+        report = self._proposed(up_to, omitted)
+        return self._published(kind, report, up_to, omitted) if current or report.choice else report
 
-    def _published(self, kind: str, report: EpochReport, up_to: int) -> EpochReport:
-        number = self._epochs.append(kind, up_to, report.choice, report.weights, self._now(), report.to_dict())
+    def _published(self, kind: str, report: EpochReport, up_to: int, omitted: Omitted) -> EpochReport:
+        left_out = frozenset(number for number in omitted if number <= up_to)
+        told = (report.choice, report.weights, self._now(), report.to_dict())
+        number = self._epochs.append(Epoch(0, kind, up_to, *told, omitted=left_out))
         log.info("epoch %d: %s", number, report.reason)
         return replace(report, published=True, epoch=number)
 
-    def _proposed(self, up_to: int, *, keep: bool = True) -> EpochReport:
+    def _proposed(self, up_to: int, omitted: Omitted, *, keep: bool = True) -> EpochReport:
+        """What evolve would publish of these lessons, and how many others are on hold."""
+        report = self._judged(self._index.log(up_to, omitted).taught, keep=keep)
+        return replace(report, reason=report.reason + _on_hold(len(self._lessons.held())))
+
+    def _judged(self, lessons: Taught, *, keep: bool) -> EpochReport:
         """Ask the policy what the lessons are worth; an empty choice means the untaught index."""
-        lessons = self._index.log(up_to).taught
         empty = EpochReport(False, "", self._index.epoch, None, None, {}, {}, len(lessons.queries), 0)
         if not lessons.queries:
             return replace(empty, reason="no lesson says which document was right: nothing to learn")
@@ -650,7 +700,8 @@ class Memory:
             empty_documents=self._documents.count_empty(),
             lessons=len(self._lessons),
             set_aside=self._lessons.set_aside(),
-            pending=self._lessons.count_after(epoch.lessons_to),
+            held=len(self._lessons.held()),
+            pending=self._lessons.count_pending(epoch.lessons_to, epoch.omitted),
             epoch=epoch.number,
             documents_touched=len(touched),
             retrievers=[one.name for one in self._index.retrievers],
@@ -746,10 +797,6 @@ class Memory:
         return None if given is None or not documents else checks.vectors(given, len(documents))
 
 
-def _state(epoch: Epoch) -> tuple[Any, Any, int]:
-    return epoch.choice, epoch.weights, epoch.lessons_to
-
-
 def _rank(ranking: Ranking, number: int) -> int | None:
     found = np.flatnonzero(ranking.numbers == number)
     return int(found[0]) + 1 if len(found) else None
@@ -766,6 +813,13 @@ def _outcome(thought: Thought, lesson: Lesson | None) -> str:
     if thought.ruling.success:
         return "nothing learned: verified, but no document can be named that it is owed to"
     return f"nothing learned: not verified ({thought.ruling.reason or 'it failed'})"
+
+
+def _on_hold(lessons: int) -> str:
+    """What is added to a reason."""
+    if not lessons:
+        return ""
+    return f"; {lessons} lesson{'s are' if lessons > 1 else ' is'} on hold (evokey lessons --held)"
 
 
 def _reason(proposal: Proposal) -> str:

@@ -214,6 +214,22 @@ class Lesson:
     actor: str | None
     verifier: str
     time: float
+    held: bool = False
+    """On hold: it takes part in no new epoch until it is released."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As feedback takes it, and what is known of it beside."""
+        return {
+            "number": self.number,
+            "query": self.query,
+            "relevant": {one.document: one.grade for one in self.verdicts if one.grade >= 0},
+            "irrelevant": [one.document for one in self.verdicts if one.grade < 0],
+            "units": list(self.units),
+            "actor": self.actor,
+            "verifier": self.verifier,
+            "time": self.time,
+            "held": self.held,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +345,8 @@ class Epoch:
     time: float
     report: Mapping[str, Any]
     redacted: bool = False
+    omitted: frozenset[int] = frozenset()
+    """Lessons up to the last one that it leaves out: they were on hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,8 +451,10 @@ class Stats:
     lessons: int
     set_aside: int
     """Verdicts about a document whose text has changed or that is gone; they wait."""
+    held: int
+    """Lessons on hold: they take part in no new epoch until they are released."""
     pending: int
-    """Lessons that no epoch includes yet."""
+    """Lessons, not on hold, that the current epoch does not include: the next evolve learns from them."""
     epoch: int
     documents_touched: int
     retrievers: Sequence[str]

@@ -49,6 +49,8 @@ class Proposed:
 
     report: EpochReport
     up_to: int
+    omitted: frozenset[int]
+    """Lessons on hold."""
     lessons: int
     epoch: int
     position: Position

@@ -56,7 +56,8 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Epoch:
-    lessons_to: int = 0
+    lessons: frozenset[int] = frozenset()
+    """The numbers of the lessons it was made of; some may be forgotten since."""
     choice: Mapping[str, Choice] = field(default_factory=dict)
     """Empty: the untaught index."""
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -279,8 +280,10 @@ class Oracle:
         self._newest = 0
         self.lessons: list[Lesson] = []
         self.epochs: list[Epoch] = [Epoch()]
-        self.asked = 0
-        """The last lesson when evolve was last asked."""
+        self.held: set[int] = set()
+        """Lessons on hold."""
+        self.asked: frozenset[int] | None = None
+        """The lessons that evolve was last asked to learn; None: it was never asked."""
         self._worked_out: dict[Any, Any] = {}
 
     @property
@@ -329,40 +332,48 @@ class Oracle:
             if left:
                 kept.append(Lesson(lesson.number, lesson.query, lesson.units, lesson.actor, left))
         self.lessons = kept
+        self.held &= {lesson.number for lesson in kept}
         return count
 
-    def publish(self, lessons_to: int, choice: Mapping[str, Choice], weights: Mapping[str, float]) -> None:
-        self.epochs.append(Epoch(lessons_to, dict(choice), dict(weights)))
+    def publish(self, lessons: frozenset[int], choice: Mapping[str, Choice], weights: Mapping[str, float]) -> None:
+        self.epochs.append(Epoch(lessons, dict(choice), dict(weights)))
 
     def known(self, epoch: Epoch) -> tuple[list[int], Mapping[str, Choice], Mapping[str, float]]:
         """What an epoch comes to: the lessons in it that are not forgotten, and what was chosen."""
-        lessons = [lesson.number for lesson in self.lessons if lesson.number <= epoch.lessons_to]
+        lessons = [lesson.number for lesson in self.lessons if lesson.number in epoch.lessons]
         return lessons, epoch.choice, epoch.weights
 
     @property
-    def last_lesson(self) -> int:
-        return max((lesson.number for lesson in self.lessons), default=0)
+    def taking_part(self) -> frozenset[int]:
+        """The lessons that are not on hold."""
+        return frozenset(lesson.number for lesson in self.lessons if lesson.number not in self.held)
+
+    def rollback(self, to: Epoch) -> None:
+        """Its lessons take part, and no others."""
+        self.held = {lesson.number for lesson in self.lessons if lesson.number not in to.lessons}
+        self.asked = to.lessons
+        self.publish(to.lessons, to.choice, to.weights)
 
     @property
     def set_aside(self) -> int:
         return sum(not self._holds(id, said) for lesson in self.lessons for id, said in lesson.verdicts.items())
 
     def pending(self, epoch: int) -> int:
-        return sum(lesson.number > self.epochs[epoch].lessons_to for lesson in self.lessons)
+        return len(self.taking_part - self.epochs[epoch].lessons)
 
-    def taught(self, up_to: int) -> Grades:
-        """The documents that were right for each query, by the lessons up to a number."""
-        return self._judged(up_to, 1)
+    def taught(self, numbers: frozenset[int]) -> Grades:
+        """The documents that were right for each query, by these lessons."""
+        return self._judged(numbers, 1)
 
-    def wrong(self, up_to: int) -> Grades:
+    def wrong(self, numbers: frozenset[int]) -> Grades:
         """The documents that were wrong for each query, and how wrong."""
-        return self._judged(up_to, -1)
+        return self._judged(numbers, -1)
 
-    def _judged(self, up_to: int, side: int) -> Grades:
+    def _judged(self, numbers: frozenset[int], side: int) -> Grades:
         votes: dict[str, dict[str, dict[str | None, float]]] = {}
         for lesson in self.lessons:
             for id, said in lesson.verdicts.items():
-                if lesson.number <= up_to and self._holds(id, said):
+                if lesson.number in numbers and self._holds(id, said):
                     votes.setdefault(lesson.query, {}).setdefault(id, {})[lesson.actor] = said.grade
         means = {query: {id: _mean(said.values()) for id, said in about.items()} for query, about in votes.items()}
         judged = {
@@ -370,11 +381,11 @@ class Oracle:
         }
         return {query: found for query, found in judged.items() if found}
 
-    def units(self, up_to: int) -> dict[str, list[str]]:
-        """All units that lessons up to a number gave with a query."""
+    def units(self, numbers: frozenset[int]) -> dict[str, list[str]]:
+        """All units that these lessons gave with a query."""
         found: dict[str, set[str]] = {}
         for lesson in self.lessons:
-            if lesson.number <= up_to:
+            if lesson.number in numbers:
                 found.setdefault(lesson.query, set()).update(lesson.units)
         return {query: sorted(units) for query, units in found.items()}
 
@@ -452,10 +463,10 @@ class Oracle:
         choice = epoch.choice.get(name, Choice())
         if choice.nothing:
             return None
-        key = (name, choice, epoch.lessons_to)
+        key = (name, choice, epoch.lessons)
         if key not in self._worked_out:
-            up_to = epoch.lessons_to
-            said = self.taught(up_to), self.wrong(up_to), self.units(up_to)
+            numbers = epoch.lessons
+            said = self.taught(numbers), self.wrong(numbers), self.units(numbers)
             anchors = [id for id, number in self.numbers.items() if number <= choice.anchored]
             self._worked_out[key] = Learned(self._retriever(name), *said, choice, anchors)
         return self._worked_out[key]

@@ -245,35 +245,34 @@ class Machine(RuleBasedStateMachine):
 
     @rule(dry_run=st.sampled_from([False, False, True]))
     def evolve(self, dry_run: bool) -> None:
-        oracle, current, up_to = self.oracle, self.oracle.epochs[-1], self.oracle.last_lesson
+        oracle, current, numbers = self.oracle, self.oracle.epochs[-1], self.oracle.taking_part
         report = self.writer.evolve(dry_run=dry_run)
-        self.check_report(report, up_to)
-        new = Epoch(up_to, report.choice, report.weights)
+        self.check_report(report, numbers)
+        assert ("on hold" in report.reason) == bool(oracle.held)
+        new = Epoch(numbers, report.choice, report.weights)
         unchanged = bool(self.current) and oracle.known(new) == oracle.known(current)
         publishes = not dry_run and not unchanged and bool(report.choice or current.choice)
-        if unchanged and not dry_run:
-            publishes = report.published  # once more, after a forget: test_found.py
         assert report.published == publishes
         assert report.epoch == self.current + publishes
         if not dry_run:
-            oracle.asked = up_to
+            oracle.asked = numbers
         if publishes:
-            oracle.publish(up_to, report.choice, report.weights)
+            oracle.publish(numbers, report.choice, report.weights)
             self.tally.published += 1
 
-    def check_report(self, report: EpochReport, up_to: int) -> None:
-        grades = self.oracle.taught(up_to)
+    def check_report(self, report: EpochReport, numbers: frozenset[int]) -> None:
+        grades = self.oracle.taught(numbers)
         assert report.lessons == len(grades)
-        pushed = self.oracle.wrong(up_to) if any(one.away for one in report.choice.values()) else {}
+        pushed = self.oracle.wrong(numbers) if any(one.away for one in report.choice.values()) else {}
         touched = {id for said in (*grades.values(), *pushed.values()) for id in said}
         assert report.documents == (len(touched) if report.choice else 0)
         assert report.choice.keys() == report.weights.keys() == (set(self.oracle.encoders) if report.choice else set())
         if not grades:
             assert not report.choice and report.taught is None
         if self.policy == "guarded" and grades:
-            self.check_choice(report, up_to, few=len(grades) < FEW)
+            self.check_choice(report, numbers, few=len(grades) < FEW)
 
-    def check_choice(self, report: EpochReport, up_to: int, *, few: bool) -> None:
+    def check_choice(self, report: EpochReport, numbers: frozenset[int], *, few: bool) -> None:
         """What a report says of the taught queries is what searching for them gives, and no pinned query is worse."""
         if few and report.choice:
             rows = [Choice(handicap=handicap) for handicap in FEW_HANDICAPS]
@@ -281,13 +280,13 @@ class Machine(RuleBasedStateMachine):
             assert report.weights == self.oracle.untaught_weights
         assert (report.held_out is None) == few
         self.tally.cross_fits += not few
-        before, after = Epoch(), Epoch(up_to, report.choice, report.weights)
+        before, after = Epoch(), Epoch(numbers, report.choice, report.weights)
         assert report.taught is not None
-        assert report.taught.queries == len(self.oracle.taught(up_to))
+        assert report.taught.queries == len(self.oracle.taught(numbers))
         for value, epoch in ((report.taught.before, before), (report.taught.after, after)):
             if self.oracle.lensed(epoch):
                 continue  # judged among the documents that a query finds untaught
-            low, high = self.oracle.quality(self.oracle.taught(up_to), epoch)
+            low, high = self.oracle.quality(self.oracle.taught(numbers), epoch)
             assert low - CLOSE <= value <= high + CLOSE
         for query, right in self.pinned.items():
             worst = self.oracle.quality({query: right}, before)[0]
@@ -321,25 +320,36 @@ class Machine(RuleBasedStateMachine):
             self.redacted = self.current
             self.refit()
 
+    @precondition(lambda self: self.oracle.lessons)
+    @rule(which=st.lists(nth, min_size=1, max_size=4), release=st.booleans())
+    def hold_or_release(self, which: list[int], release: bool) -> None:
+        """In effect with the next epoch; older ones stay as they are."""
+        oracle = self.oracle
+        numbers = {oracle.lessons[at % len(oracle.lessons)].number for at in which}
+        changed = numbers & oracle.held if release else numbers - oracle.held
+        assert (self.writer.release if release else self.writer.hold)(numbers) == len(changed)
+        oracle.held = oracle.held - numbers if release else oracle.held | numbers
+
     def refit(self) -> None:
-        """After a forget: as in a memory that never had these lessons, bit for bit."""
-        with self.twin() as twin:
+        """After a forget: as in a memory that never had these lessons, nor those on hold, bit for bit."""
+        learned = (self.oracle.asked or frozenset()) - self.oracle.held
+        with self.twin(learned) as twin:
             report = twin.evolve()
             if self.current or report.choice:
                 choice = self.writer.epochs()[-1].choice
                 assert unanchored(choice) == unanchored(report.choice)  # the same documents have other numbers there
-                self.oracle.publish(self.oracle.asked, choice, report.weights)
+                self.oracle.publish(learned, choice, report.weights)
             assert self.writer.stats().epoch == self.current
             for query in PROBES:
                 assert plain(self.writer.search(query)) == plain(twin.search(query))
 
-    def twin(self) -> evokey.Memory:
-        """A new memory with the same documents, pins, traffic and lessons, as far as evolve was asked to learn."""
+    def twin(self, learned: frozenset[int]) -> evokey.Memory:
+        """A new memory with the same documents, pins and traffic, and these of the lessons."""
         shutil.rmtree(self.home / "twin", ignore_errors=True)
         twin = self.open("twin")
         here: dict[str, Document] = {}
         for lesson in self.oracle.lessons:
-            if lesson.number > self.oracle.asked:
+            if lesson.number not in learned:
                 continue
             said = {id: Document(id, *reversed(verdict.content)) for id, verdict in lesson.verdicts.items()}
             twin.add([document for id, document in said.items() if here.get(id) != document])
@@ -362,8 +372,7 @@ class Machine(RuleBasedStateMachine):
     def rollback(self, to: int) -> None:
         old = self.oracle.epochs[to % len(self.oracle.epochs)]
         epoch = self.writer.rollback(to % len(self.oracle.epochs))
-        self.oracle.asked = old.lessons_to
-        self.oracle.publish(old.lessons_to, old.choice, old.weights)
+        self.oracle.rollback(old)
         assert (epoch.number, epoch.kind) == (self.current, "rollback")
 
     @precondition(lambda self: hasattr(self.writer, "diff"))
@@ -372,8 +381,8 @@ class Machine(RuleBasedStateMachine):
         """Queries that two epochs answer differently are named, with what each finds."""
         first, second = (at % len(self.oracle.epochs) for at in (a, b))
         found = self.reader.diff(first, second)
-        lessons_to = max(self.oracle.epochs[at].lessons_to for at in (first, second))
-        asked = self.pinned | dict(self.oracle.taught(lessons_to))
+        numbers = self.oracle.epochs[first].lessons | self.oracle.epochs[second].lessons
+        asked = self.pinned | dict(self.oracle.taught(numbers))
         assert found.queries_asked == len(asked)
         rankings = {q: [[hit.id for hit in self.writer.search(q, epoch=at)] for at in (first, second)] for q in asked}
         assert {change.query: [change.before, change.after] for change in found.queries} == {
@@ -509,6 +518,8 @@ class Machine(RuleBasedStateMachine):
         texts = [f"{one.title}{one.text}".strip() for one in oracle.documents.values()]
         assert (stats.documents, stats.lessons, stats.epoch) == (len(texts), len(oracle.lessons), self.current)
         assert (stats.set_aside, stats.pending) == (oracle.set_aside, oracle.pending(self.current))
+        assert stats.held == len(oracle.held)
+        assert {one.number for one in memory.lessons(held=True)} == oracle.held
         assert stats.empty_documents == texts.count("")
         assert stats.documents_touched == len(oracle.touched(oracle.epochs[-1]))
 
@@ -516,7 +527,8 @@ class Machine(RuleBasedStateMachine):
         if not hasattr(memory, "epochs"):
             return
         known = self.oracle.known
-        kept = [known(Epoch(one.lessons_to, one.choice, one.weights)) for one in memory.epochs()]
+        lessons = [frozenset(range(1, one.lessons_to + 1)) - one.omitted for one in memory.epochs()]
+        kept = [known(Epoch(had, one.choice, one.weights)) for had, one in zip(lessons, memory.epochs(), strict=True)]
         assert kept == [known(one) for one in self.oracle.epochs]
         assert [one.number for one in memory.epochs() if one.redacted] == list(range(1, self.redacted + 1))
         assert memory.pins() == self.pins

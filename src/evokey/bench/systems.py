@@ -225,7 +225,8 @@ class Taught(Plain):
         if not isinstance(self._memory._policy, Paper):
             return {}
         index = self._memory._index
-        successes = [one for one in index.log(self._memory.epochs()[-1].lessons_to).successes if one.retrieved]
+        epoch = self._memory.epochs()[-1]
+        successes = [one for one in index.log(epoch.lessons_to, epoch.omitted).successes if one.retrieved]
         replays = {one.name: Replay(Paper(batch=BATCH, online=True), one, successes) for one in index.retrievers}
         for replay in replays.values():
             replay.run(())

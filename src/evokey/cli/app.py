@@ -14,7 +14,7 @@ from rich.markup import escape
 
 import evokey
 from evokey import accounting, checks, ingest
-from evokey.cli import bench, loop, screen, travel
+from evokey.cli import bench, lessons, loop, screen, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
 from evokey.cli.options import HERE, AsJson, At, component, conditions, existing, graded
@@ -32,6 +32,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 BATCH = 2_000
+EXPORTED = {"number", "verifier", "time", "held"}
+"""What an exported lesson says beside what feedback takes: it is recorded anew, and on hold if it was."""
 
 
 def main() -> None:
@@ -171,7 +173,10 @@ def feedback(
     unit: Annotated[list[str] | None, typer.Option(help="An expansion unit that helped.")] = None,
     actor: Annotated[str | None, typer.Option(help="Who says so; can be forgotten later.")] = None,
     file: Annotated[
-        Path | None, typer.Option(help="Many lessons: JSONL with query, relevant, irrelevant, units, actor.")
+        Path | None,
+        typer.Option(
+            help="Many lessons: JSONL with query, relevant, irrelevant, units, actor; or what lessons --export wrote."
+        ),
     ] = None,
     at: At = HERE,
     as_json: AsJson = False,
@@ -180,9 +185,12 @@ def feedback(
     with screen.reported(as_json), existing(at) as memory:
         if (query is None) == (file is None) or (file and (relevant or irrelevant or unit)):
             raise InvalidInput("give a question with --relevant or --irrelevant, or --file with many lessons")
-        lessons = _lessons(file, actor) if file else [_lesson(query or "", relevant, irrelevant, unit, actor)]
-        with closing(screen.tracked(lessons, "teaching", as_json, len(lessons))) as tracked:
+        said = _lessons(file, actor) if file else [_lesson(query or "", relevant, irrelevant, unit, actor)]
+        waiting = [bool(one.pop("held", False)) for one in said]
+        with closing(screen.tracked(said, "teaching", as_json, len(said))) as tracked:
             taught = memory.feedback_many(tracked)
+        if any(waiting):
+            memory.hold(lesson.number for lesson, held in zip(taught, waiting, strict=True) if held)
         if as_json:
             screen.emit({"lessons": [lesson.number for lesson in taught]})
             return
@@ -201,9 +209,9 @@ def _lessons(file: Path, actor: str | None) -> list[dict[str, Any]]:
     if not file.is_file():
         raise InvalidInput(f"{file} does not exist; --file takes JSONL with one lesson a line")
     known = {"query", "relevant", "irrelevant", "units", "actor"}
-    lessons = []
+    found = []
     for where, lesson in ingest.records(file):
-        if "query" not in lesson or set(lesson) - known:
+        if "query" not in lesson or set(lesson) - known - EXPORTED:
             raise InvalidInput(f"{where}: a lesson has query and some of {', '.join(sorted(known))}")
         try:
             checks.query(lesson["query"])
@@ -211,8 +219,8 @@ def _lessons(file: Path, actor: str | None) -> list[dict[str, Any]]:
             checks.units(lesson.get("units", ()))
         except InvalidInput as error:
             raise InvalidInput(f"{where}: {error}") from error
-        lessons.append({"actor": actor, **lesson})
-    return lessons
+        found.append({"actor": actor, **{name: lesson[name] for name in (*known, "held") if name in lesson}})
+    return found
 
 
 @app.command()
@@ -314,5 +322,5 @@ def _account(account: accounting.Account, plot: Path | None) -> None:
 
 
 app.add_typer(bench.app, name="bench")
-for command in (demo, *loop.COMMANDS, *parts_.COMMANDS, *travel.COMMANDS):
+for command in (demo, *loop.COMMANDS, *lessons.COMMANDS, *parts_.COMMANDS, *travel.COMMANDS):
     app.command()(command)

@@ -40,6 +40,7 @@ def _epoch(one: Epoch, current: int) -> dict[str, Any]:
         "kind": one.kind,
         "time": one.time,
         "lessons_to": one.lessons_to,
+        "omitted": sorted(one.omitted),
         "redacted": one.redacted,
         "current": one.number == current,
         "report": dict(one.report),
@@ -89,13 +90,17 @@ def rollback(
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Go back to what an older epoch had learned. Nothing is deleted: it becomes a new epoch, and can be undone too."""
+    """Go back to what an older epoch had learned. Nothing is deleted: lessons that it did not have are on hold until
+    they are released (evokey lessons), and going back to the epoch before undoes it."""
     with screen.reported(as_json), existing(at) as memory:
         made = memory.rollback(epoch)
+        held = memory.stats().held
         if as_json:
-            screen.emit({"epoch": made.number, "as": epoch})
+            screen.emit({"epoch": made.number, "as": epoch, "held": held})
             return
         screen.say(f"searches now read epoch {made.number}, which knows what epoch {epoch} knew")
+        if held:
+            screen.say(f"{screen.several(held, 'lesson')} on hold; release them with: evokey lessons --held --release")
 
 
 def explain(

@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol
 from evokey.evolution.evidence import Taught, taught
 from evokey.fusion import Fusion
 from evokey.ledger.epochs import Epochs
-from evokey.ledger.lessons import Lessons, Success
+from evokey.ledger.lessons import NONE, Lessons, Omitted, Success
 from evokey.overlay import Overlay
 from evokey.retriever import Retriever
 from evokey.types import Choice, Quality, Ranking
@@ -28,19 +28,20 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Log:
-    """The lessons up to a number, in the forms that policies read."""
+    """The lessons up to a number, without some, in the forms that policies read."""
 
     lessons: Lessons
     epochs: Epochs
     up_to: int
+    omitted: Omitted = NONE
 
     @cached_property
     def taught(self) -> Taught:
-        return taught(self.lessons.votes(self.up_to), self.lessons.units(self.up_to))
+        return taught(self.lessons.votes(self.up_to, self.omitted), self.lessons.units(self.up_to, self.omitted))
 
     @cached_property
     def successes(self) -> Sequence[Success]:
-        return self.lessons.successes(self.up_to)
+        return self.lessons.successes(self.up_to, self.omitted)
 
     @property
     def marks(self) -> Sequence[int]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
 from evokey.ledger.sqlite import Database
 from evokey.types import Choice, Epoch
 
-COLUMNS = "number, kind, lessons_to, choice, weights, time, report, redacted"
+COLUMNS = "number, kind, lessons_to, choice, weights, time, report, redacted, omitted"
 
 
 class Epochs:
@@ -30,14 +30,15 @@ class Epochs:
         return _epoch(row)
 
     @property
-    def asked(self) -> int:
-        """Up to which lesson evolve was last asked to learn, whether or not it published anything."""
-        row = self._db.one("SELECT lessons_to FROM asked")
-        return int(row[0]) if row else 0
+    def asked(self) -> tuple[int, frozenset[int]]:
+        """Up to which lesson evolve was last asked to learn, published or not, and without which."""
+        row = self._db.one("SELECT lessons_to, omitted FROM asked")
+        return (int(row[0]), _numbers(row[1])) if row else (0, frozenset())
 
-    def ask(self, lessons_to: int) -> None:
+    def ask(self, lessons_to: int, omitted: frozenset[int]) -> None:
         with self._db.write() as connection:
-            connection.execute("INSERT OR REPLACE INTO asked VALUES (1, ?)", (lessons_to,))
+            row = (1, lessons_to, _ranges(omitted))
+            connection.execute("INSERT OR REPLACE INTO asked(only, lessons_to, omitted) VALUES (?,?,?)", row)
 
     def all(self) -> list[Epoch]:
         """Oldest first, the untaught one included."""
@@ -51,20 +52,14 @@ class Epochs:
         )
         return [row[0] for row in rows]
 
-    def append(
-        self,
-        kind: str,
-        lessons_to: int,
-        choice: Mapping[str, Choice],
-        weights: Mapping[str, float],
-        time: float,
-        report: Mapping[str, Any],
-    ) -> int:
-        spelled = json.dumps({name: asdict(one) for name, one in choice.items()})
+    def append(self, epoch: Epoch) -> int:
+        """Publish an epoch; returns the number it gets."""
+        choice = json.dumps({name: asdict(one) for name, one in epoch.choice.items()})
+        written = (choice, json.dumps(dict(epoch.weights)), epoch.time, json.dumps(dict(epoch.report)))
         with self._db.write() as connection:
             cursor = connection.execute(
-                "INSERT INTO epochs(kind, lessons_to, choice, weights, time, report) VALUES (?,?,?,?,?,?)",
-                (kind, lessons_to, spelled, json.dumps(dict(weights)), time, json.dumps(report)),
+                "INSERT INTO epochs(kind, lessons_to, choice, weights, time, report, omitted) VALUES (?,?,?,?,?,?,?)",
+                (epoch.kind, epoch.lessons_to, *written, _ranges(epoch.omitted)),
             )
         return int(cursor.lastrowid or 0)
 
@@ -83,6 +78,22 @@ UNTAUGHT = Epoch(0, "untaught", 0, {}, {}, 0.0, {})
 
 
 def _epoch(row: tuple[Any, ...]) -> Epoch:
-    number, kind, lessons_to, choice, weights, time, report, redacted = row
+    number, kind, lessons_to, choice, weights, time, report, redacted, omitted = row
     chosen = {name: Choice(**one) for name, one in json.loads(choice).items()}
-    return Epoch(number, kind, lessons_to, chosen, json.loads(weights), time, json.loads(report), bool(redacted))
+    told = (json.loads(weights), time, json.loads(report), bool(redacted))
+    return Epoch(number, kind, lessons_to, chosen, *told, _numbers(omitted))
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Numbers as JSON: a first and a last one for each unbroken run."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return json.dumps(runs)
+
+
+def _numbers(ranges: str) -> frozenset[int]:
+    return frozenset(number for first, last in json.loads(ranges) for number in range(first, last + 1))

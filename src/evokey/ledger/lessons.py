@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ class Credit:
 
 Vote = tuple[str, str | None, Mapping[int, float]]
 """A query, an actor, and documents (numbers, in order) with their grades."""
+Omitted = frozenset[int]
+"""Numbers of lessons that are left out, of those up to some number."""
+NONE: Omitted = frozenset()
 
 
 class Lessons:
@@ -65,22 +69,24 @@ class Lessons:
             )
         return Lesson(number, query, tuple(units), tuple(verdicts), actor, verifier, time)
 
-    def credits(self, up_to: int) -> list[Credit]:
+    def credits(self, up_to: int, omitted: Omitted = NONE) -> list[Credit]:
         """Verdicts that hold today, of the lessons up to a number, in order of arrival."""
+        within, values = _within("l.number", up_to, omitted)
         rows = self._db.all(
             "SELECT l.number, l.query, l.actor, d.number, v.grade "
             "FROM lessons l JOIN verdicts v ON v.lesson = l.number "
-            "JOIN documents d ON d.id = v.document AND d.hash = v.hash WHERE l.number <= ? ORDER BY l.number, d.number",
-            (up_to,),
+            f"JOIN documents d ON d.id = v.document AND d.hash = v.hash WHERE {within} ORDER BY l.number, d.number",
+            values,
         )
         return [Credit(*row) for row in rows]
 
-    def votes(self, up_to: int) -> list[Vote]:
+    def votes(self, up_to: int, omitted: Omitted = NONE) -> list[Vote]:
         """The same, lesson by lesson: what each says about which documents."""
+        within, values = _within("v.lesson", up_to, omitted)
         rows = self._db.all(
             "SELECT v.lesson, v.grade, group_concat(d.number) FROM verdicts v "
-            "JOIN documents d ON d.id = v.document AND d.hash = v.hash WHERE v.lesson <= ? GROUP BY v.lesson, v.grade",
-            (up_to,),
+            f"JOIN documents d ON d.id = v.document AND d.hash = v.hash WHERE {within} GROUP BY v.lesson, v.grade",
+            values,
         )
         said: dict[int, dict[int, float]] = {}
         several = set()
@@ -99,16 +105,17 @@ class Lessons:
         verdicts = self._db.one(f"SELECT count(*) - {later} FROM verdicts", (up_to,))
         return self.count_to(up_to), int(verdicts[0])
 
-    def successes(self, up_to: int) -> list[Success]:
+    def successes(self, up_to: int, omitted: Omitted = NONE) -> list[Success]:
         """Lessons up to a number in which some document was right, in order, with what they had retrieved."""
         right = "EXISTS (SELECT 1 FROM verdicts v WHERE v.lesson = l.number AND v.grade > 0)"
+        within, values = _within("l.number", up_to, omitted)
         rows = self._db.all(
-            f"SELECT number, query, units FROM lessons l WHERE number <= ? AND {right} ORDER BY number", (up_to,)
+            f"SELECT number, query, units FROM lessons l WHERE {within} AND {right} ORDER BY number", values
         )
         shown = self._db.all(
             "SELECT l.number, d.number FROM lessons l, json_each(l.retrieved) r JOIN documents d ON d.id = r.value "
-            "WHERE l.number <= ? ORDER BY l.number, r.key",
-            (up_to,),
+            f"WHERE {within} ORDER BY l.number, r.key",
+            values,
         )
         retrieved: dict[int, list[int]] = {}
         for lesson, number in shown:
@@ -118,30 +125,51 @@ class Lessons:
             for number, query, units in rows
         ]
 
-    def about(self, document: str) -> list[Lesson]:
-        """The lessons that name a document, oldest first."""
-        rows = self._db.all(
-            "SELECT l.number, l.query, l.units, l.actor, l.verifier, l.time, v.hash, v.grade "
-            "FROM lessons l JOIN verdicts v ON v.lesson = l.number WHERE v.document = ? ORDER BY l.number",
-            (document,),
-        )
+    def select(self, wanted: Mapping[str, Any], *, held: bool | None = None) -> list[Lesson]:
+        """The lessons that meet every condition (query, actor, document or verifier), whole, oldest first."""
+        conditions = [SELECTED[name] for name in wanted]
+        if held is not None:
+            conditions.append(f"l.number {'IN' if held else 'NOT IN'} ({HELD})")
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        values = list(wanted.values())
+        columns = f"l.number, l.query, l.units, l.actor, l.verifier, l.time, l.number IN ({HELD})"
+        with self._db.read():
+            said = self._verdicts(where, values)
+            rows = self._db.all(f"SELECT {columns} FROM lessons l {where} ORDER BY l.number", values)
         return [
-            Lesson(number, query, tuple(json.loads(units)), (Verdict(document, grade, hash),), actor, verifier, time)
-            for number, query, units, actor, verifier, time, hash, grade in rows
+            Lesson(number, query, tuple(json.loads(units)), said.get(number, ()), actor, verifier, time, bool(waits))
+            for number, query, units, actor, verifier, time, waits in rows
         ]
 
-    def units(self, up_to: int) -> dict[str, list[str]]:
+    def _verdicts(self, where: str, values: Sequence[Any]) -> dict[int, tuple[Verdict, ...]]:
+        """Of the lessons that meet a condition."""
+        sql = "SELECT v.lesson, v.document, v.grade, v.hash FROM lessons l JOIN verdicts v ON v.lesson = l.number"
+        found: dict[int, tuple[Verdict, ...]] = {}
+        for lesson, *said in self._db.all(f"{sql} {where} ORDER BY v.lesson, v.document", values):
+            found[lesson] = (*found.get(lesson, ()), Verdict(*said))
+        return found
+
+    def about(self, document: str) -> list[Lesson]:
+        """The lessons that name a document, with what they say of it, oldest first."""
+        return [
+            replace(lesson, verdicts=tuple(one for one in lesson.verdicts if one.document == document))
+            for lesson in self.select({"document": document})
+        ]
+
+    def units(self, up_to: int, omitted: Omitted = NONE) -> dict[str, list[str]]:
         """Expansion units by query, each once, in alphabetical order."""
-        rows = self._db.all("SELECT query, units FROM lessons WHERE number <= ? AND units != '[]'", (up_to,))
+        within, values = _within("number", up_to, omitted)
+        rows = self._db.all(f"SELECT query, units FROM lessons WHERE {within} AND units != '[]'", values)
         found: dict[str, set[str]] = {}
         for query, units in rows:
             found.setdefault(query, set()).update(json.loads(units))
         return {query: sorted(units) for query, units in found.items()}
 
     def right(self, query: str) -> set[str]:
-        """Documents that were verified right for a query, whatever they say now."""
+        """Documents that were verified right for a query, whatever they say now, by lessons that are not on hold."""
         rows = self._db.all(
-            "SELECT v.document FROM lessons l JOIN verdicts v ON v.lesson = l.number WHERE l.query = ? AND v.grade > 0",
+            "SELECT v.document FROM lessons l JOIN verdicts v ON v.lesson = l.number WHERE l.query = ? AND v.grade > 0 "
+            f"AND l.number NOT IN ({HELD})",
             (query,),
         )
         return {row[0] for row in rows}
@@ -153,24 +181,57 @@ class Lessons:
 
     def vectors(self, after: int = 0) -> dict[str, Vectors]:
         """Query vectors that callers handed in, of queries in lessons after a number; of several for one query the
-        smallest, whatever came first."""
+        smallest, whatever came first, and one on hold only where there is no other."""
         rows = self._db.all(
-            "SELECT query, min(vector) FROM lessons WHERE vector IS NOT NULL "
-            "AND query IN (SELECT query FROM lessons WHERE number > ?) GROUP BY query",
+            f"SELECT query, number IN ({HELD}) AS waits, min(vector) FROM lessons WHERE vector IS NOT NULL "
+            "AND query IN (SELECT query FROM lessons WHERE number > ?) GROUP BY query, waits ORDER BY waits DESC",
             (after,),
         )
-        return {query: np.frombuffer(blob, np.float32) for query, blob in rows}
+        return {query: np.frombuffer(blob, np.float32) for query, _, blob in rows}
 
-    def mark(self, number: int) -> tuple[int, Any]:
-        """How many lessons there are up to a number, and what the last of them was: less or other after a change."""
+    def mark(self, number: int) -> tuple[int, Any, Omitted]:
+        """How many lessons there are up to a number, what the last of them was, and which are on hold: less or other
+        after a change."""
         found = self._db.one("SELECT number, query, vector FROM lessons WHERE number = ?", (number,))
-        return len(self) - self.count_after(number), found
+        return self.count_to(number), found, self.held()
 
     def count_to(self, number: int) -> int:
         return int(self._db.one("SELECT count(*) FROM lessons WHERE number <= ?", (number,))[0])
 
-    def count_after(self, number: int) -> int:
-        return int(self._db.one("SELECT count(*) FROM lessons WHERE number > ?", (number,))[0])
+    def numbers(self, up_to: int, omitted: Omitted = NONE) -> list[int]:
+        """Of the lessons up to a number, in order."""
+        within, values = _within("number", up_to, omitted)
+        return [row[0] for row in self._db.all(f"SELECT number FROM lessons WHERE {within} ORDER BY number", values)]
+
+    def count_pending(self, up_to: int, omitted: Omitted) -> int:
+        """Lessons, not on hold, beyond those up to a number."""
+        within, values = _within("number", up_to, omitted)
+        sql = f"SELECT count(*) FROM lessons WHERE number NOT IN ({HELD}) AND NOT ({within})"
+        return int(self._db.one(sql, values)[0])
+
+    def held(self) -> Omitted:
+        """Numbers of the lessons on hold."""
+        return frozenset(row[0] for row in self._db.all(HELD))
+
+    def hold(self, numbers: Iterable[int]) -> int:
+        """Put lessons on hold; returns how many were not. One that is not there is left out."""
+        rows = [(number,) for number in numbers]
+        with self._db.write() as connection:
+            self._drop_pools(connection, rows)
+            sql = "INSERT OR IGNORE INTO held SELECT number FROM lessons WHERE number = ?"
+            return connection.executemany(sql, rows).rowcount
+
+    def release(self, numbers: Iterable[int]) -> int:
+        """Let lessons on hold take part again; returns how many were on hold."""
+        rows = [(number,) for number in numbers]
+        with self._db.write() as connection:
+            self._drop_pools(connection, rows)
+            return connection.executemany("DELETE FROM held WHERE lesson = ?", rows).rowcount
+
+    def _drop_pools(self, connection: sqlite3.Connection, rows: Sequence[tuple[int]]) -> None:
+        """Where vectors come from the caller, which lessons take part decides how a query is asked."""
+        handed = "SELECT query FROM lessons WHERE vector IS NOT NULL AND number = ?"
+        connection.executemany(f"DELETE FROM pools WHERE query IN ({handed})", rows)
 
     def set_aside(self) -> int:
         """Verdicts whose document is gone or says something else now."""
@@ -207,6 +268,23 @@ class Lessons:
                 "UNION SELECT query FROM traffic)"
             )
         return len(touched)
+
+
+HELD = "SELECT lesson FROM held"
+SELECTED = {
+    "query": "l.query = ?",
+    "actor": "l.actor = ?",
+    "verifier": "l.verifier = ?",
+    "document": "l.number IN (SELECT lesson FROM verdicts WHERE document = ?)",
+}
+"""What lessons are chosen by."""
+
+
+def _within(column: str, up_to: int, omitted: Omitted) -> tuple[str, tuple[Any, ...]]:
+    """A condition, and its values: the lessons up to a number without those that are omitted."""
+    if not omitted:
+        return f"{column} <= ?", (up_to,)
+    return f"{column} <= ? AND {column} NOT IN (SELECT value FROM json_each(?))", (up_to, json.dumps(sorted(omitted)))
 
 
 @dataclass(frozen=True, slots=True)
