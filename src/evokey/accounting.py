@@ -164,11 +164,13 @@ def report(memory: Memory, *, asked: int = ASKED, named: int = NAMED) -> Account
     index, epoch = memory._index, memory.epochs()[stats.epoch]
     before, after = index.overlays(0), index.overlays(epoch.number)
     log = index.log(epoch.lessons_to, epoch.omitted)
-    said = held(log.lessons.credits(epoch.lessons_to, epoch.omitted)) if epoch.choice else []
+    apart = frozenset(index.restricted.tolist())
+    said = held(log.lessons.credits(epoch.lessons_to, epoch.omitted))
+    said = [one for one in said if epoch.choice or one.number in apart]
     credits = [one for one in said if one.grade > 0]
     heard = said if any(choice.away for choice in epoch.choice.values()) else credits
     reader = Reader(memory, index)
-    touched = sorted({number for overlay in after.of.values() for number in overlay.documents.tolist()})
+    touched = sorted({number for overlay in after.of.values() for number in overlay.all_documents.tolist()})
     queries = sample(list({credit.query for credit in credits}), asked)
     found = {kind: _found(index, texts, before, after) for kind, texts in _asked(reader, queries, asked).items()}
     learned = {number: _texts(after, number) for number in touched}
@@ -235,7 +237,7 @@ def skewness(counts: Scores) -> float:
 
 def _texts(overlays: Overlays, number: int) -> int:
     """How many texts a document was taught."""
-    return max(len(set(overlay.taught(number)[0].tolist())) for overlay in overlays.of.values())
+    return max(len(set(overlay.part(number).taught(number)[0].tolist())) for overlay in overlays.of.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +249,13 @@ class Moves:
 
 
 def _moves(retriever: Retriever, overlay: Overlay) -> Moves:
+    """Of both parts."""
+    parts = [_moves_of(retriever, part) for part in overlay.parts]
+    moved = {number: far for part in parts for number, far in part.moved.items()}
+    return Moves(moved, {number: far for part in parts for number, far in part.bounds.items()})
+
+
+def _moves_of(retriever: Retriever, overlay: Overlay) -> Moves:
     numbers, step = overlay.documents.tolist(), overlay.step
     if overlay.texts is None or not step or not numbers:
         still = dict.fromkeys(numbers, 0.0)
@@ -272,7 +281,8 @@ def _turned(keys: Scores, others: Scores) -> Scores:
 def _displacement(retriever: Retriever, overlay: Overlay, moves: Moves) -> Displacement:
     order = sorted(moves.moved, key=lambda number: moves.moved[number])
     moved, bounds = [moves.moved[number] for number in order], [moves.bounds[number] for number in order]
-    most = max([1.0, *np.asarray(overlay.evidence.sum(axis=1), np.float64).ravel().tolist()])
+    masses = [np.asarray(part.evidence.sum(axis=1), np.float64).ravel() for part in overlay.parts]
+    most = max([1.0, *np.concatenate(masses).tolist()])
     mass = overlay.choice.step * most + overlay.choice.away
     return Displacement(
         retriever=retriever.name,

@@ -76,6 +76,21 @@ def _metadata(given: Document) -> dict[str, Any]:
     return plain
 
 
+def readable(documents: Iterable[Document], field: str) -> None:
+    """The field that says whether a document is restricted must be one that filters see."""
+    for one in documents:
+        said = one.metadata.get(field)
+        if isinstance(said, Mapping) or (isinstance(said, list) and any(isinstance(i, Mapping | list) for i in said)):
+            raise nested(one.id, field)
+
+
+def nested(id: str, field: str) -> InvalidDocument:
+    return InvalidDocument(
+        f"document {id!r}: metadata {field!r} marks restricted documents in this memory, and filters do not see into "
+        f"objects: make it a string, a number, true or false, null, or a list of these"
+    )
+
+
 def query(text: str) -> str:
     if not isinstance(text, str):
         raise InvalidQuery(f"a query is a string, not {type(text).__name__}")

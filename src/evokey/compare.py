@@ -7,23 +7,36 @@ from collections.abc import Mapping
 from evokey import explain
 from evokey.evolution.evidence import sample
 from evokey.evolution.judge import ndcg
+from evokey.evolution.policy import Log
 from evokey.index import Index
 from evokey.ledger.documents import Documents
 from evokey.ledger.pins import Pins
-from evokey.types import DocumentChange, Epoch, EpochDiff, QueryChange
+from evokey.types import DocumentChange, Epoch, EpochDiff, Numbers, QueryChange
 
 COMPARED = 400
 """How many taught queries are asked."""
 
 
-def diff(index: Index, documents: Documents, pins: Pins, before: Epoch, after: Epoch) -> EpochDiff:
-    lessons = index.log(max(before.lessons_to, after.lessons_to), _missing(before, after)).taught
-    asked = {**pins.numbered(), **lessons.grades}
+def diff(
+    index: Index, documents: Documents, pins: Pins, epochs: tuple[Epoch, Epoch], among: Numbers | None
+) -> EpochDiff:
+    """among: the documents that a caller who is not the owner may know of; the taught questions are not his then."""
+    a, b = (epoch.number for epoch in epochs)
+    changed = _document_changes(index, documents, a, b, among)
+    if among is not None:
+        return EpochDiff(a, b, changed, [], 0)
+    asked = _known(index.log(max(epoch.lessons_to for epoch in epochs), _missing(*epochs)), pins)
     queries = sample(list(asked), COMPARED)
-    a, b = before.number, after.number
     compared = [_query_change(index, documents, query, asked[query], a, b) for query in queries]
-    changed = [change for change in compared if change.before != change.after]
-    return EpochDiff(a, b, _document_changes(index, documents, a, b), changed, len(queries))
+    return EpochDiff(a, b, changed, [one for one in compared if one.before != one.after], len(queries))
+
+
+def _known(log: Log, pins: Pins) -> Mapping[str, Mapping[int, float]]:
+    """Pinned and taught queries and what is right for them, restricted documents too."""
+    own = {} if log.own is None else log.own.grades
+    taught = {**own, **log.taught.grades}
+    taught |= {query: {**own[query], **taught[query]} for query in own}
+    return {**pins.numbered(), **taught}
 
 
 def _missing(before: Epoch, after: Epoch) -> frozenset[int]:
@@ -42,12 +55,16 @@ def _query_change(
     return QueryChange(query, ids[0], ids[1], quality[0], quality[1])
 
 
-def _document_changes(index: Index, documents: Documents, a: int, b: int) -> list[DocumentChange]:
+def _document_changes(
+    index: Index, documents: Documents, a: int, b: int, among: Numbers | None
+) -> list[DocumentChange]:
     overlays = [index.overlays(number) for number in (a, b)]
-    touched = {number for one in overlays for overlay in one.of.values() for number in overlay.documents.tolist()}
+    touched = {number for one in overlays for overlay in one.of.values() for number in overlay.all_documents.tolist()}
+    if among is not None:
+        touched &= set(among.tolist())
     found = []
     for number, document in documents.fetch(sorted(touched)).items():
-        taught = [max(len(overlay.taught(number)[0]) for overlay in one.of.values()) for one in overlays]
+        taught = [max(len(overlay.part(number).taught(number)[0]) for overlay in one.of.values()) for one in overlays]
         moved = [
             {one.name: explain.moved(one, number, known.of[one.name]) for one in index.retrievers} for known in overlays
         ]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from evokey.ledger.expansions import Bill, Expansions
-from evokey.ledger.lessons import Lessons
 from evokey.novelty import Novelty
 from evokey.protocols import Expander, Look
 from evokey.types import Expansion, Spent
@@ -16,9 +15,14 @@ class Expanding:
     """Expands queries for a memory. What a model was paid for is kept; what is known is not asked again."""
 
     def __init__(
-        self, expander: Callable[[], Expander], kept: Expansions, lessons: Lessons, now: Callable[[], float]
+        self,
+        expander: Callable[[], Expander],
+        kept: Expansions,
+        right: Callable[[str], set[str]],
+        now: Callable[[], float],
     ) -> None:
-        self._make, self._kept, self._lessons, self._now = expander, kept, lessons, now
+        """right: the documents (ids) that were verified right for a query."""
+        self._make, self._kept, self._right, self._now = expander, kept, right, now
         self._made: Expander | None = None
         self._novelty, self._counted = Novelty(), 0
         """The queries that were expanded, and how many: another process may expand some too."""
@@ -54,7 +58,7 @@ class Expanding:
         like = self._kept.alike(query)
         if like is None or not right:
             return
-        before = self._lessons.right(like)
+        before = self._right(like)
         if before and not before & set(right):
             self._kept.count(false_hits=1)
             self._kept.drop(query)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,29 @@ from evokey.retriever import Retriever
 from evokey.stores.embedded import Block
 from evokey.stores.late import brought
 from evokey.stores.sparse import SparseBlock, SparseQuestion
-from evokey.types import Pull, Scores, Term, View
+from evokey.types import Explanation, Pull, Scores, Term, View
 
 NAMED = 3
 """Taught queries that are named as the reason for what a lens does."""
 
 
+HIDDEN = "(not shown)"
+"""In the place of a taught text, for a caller who is not the owner."""
+
+
+def without_names(told: Explanation) -> Explanation:
+    """The same for a caller who is not the owner: no questions of others, and nobody's name."""
+    return replace(told, lessons=(), views=[_without_names(view) for view in told.views])
+
+
+def _without_names(view: View) -> View:
+    pulls, turned_by = ([replace(pull, text=HIDDEN) for pull in some] for some in (view.pulls, view.turned_by))
+    return replace(view, row=None if view.row is None else HIDDEN, pulls=pulls, turned_by=turned_by)
+
+
 def moved(retriever: Retriever, number: int, overlay: Overlay) -> float:
     """How far a document's key has moved."""
-    here = retriever.store.rows.having(np.array([number]))
+    overlay, here = overlay.part(number), retriever.store.rows.having(np.array([number]))
     return overlay.moved(number, retriever.store.take(here)) if len(here) else 0.0
 
 
@@ -32,6 +47,10 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
     keys: Block[Any] = retriever.store.take(here)
     asked = overlay.turned(question)
     turned: dict[str, Any] = {"turned": _turned(question, asked), "turned_by": _because(overlay, question, asked)}
+    if (own := overlay.part(number)) is not overlay:
+        plain, overlay = question, own
+        question = question.weigh_unheard()
+        asked = question if asked is plain else asked.weigh_unheard()
     base, through = float(keys.scores(question).max()), keys.scores(asked)
     row, after = int(through.argmax()), float(through.max())
     by, pulls = ("base key", []) if asked is question else ("base key, through the lens", [])

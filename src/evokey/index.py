@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from evokey.evolution import restricted as restricted_
 from evokey.evolution.policy import Log, Policy
 from evokey.fusion import DEPTH, Fusion
 from evokey.ledger.documents import Documents, Position
@@ -23,6 +24,7 @@ from evokey.ledger.sqlite import Database
 from evokey.ledger.words import Words
 from evokey.overlay import UNTAUGHT, Overlay
 from evokey.retriever import GivenRetriever, Retriever, search
+from evokey.stores.embedded import NO_NUMBERS
 from evokey.types import Choice, Expansion, Numbers, Ranking, Vectors
 
 EPOCHS_KEPT = 4
@@ -42,7 +44,16 @@ class Overlays:
 
 
 class Index:
-    def __init__(self, database: Database, retrievers: Sequence[Retriever], fusion: Fusion, policy: Policy) -> None:
+    def __init__(
+        self,
+        database: Database,
+        retrievers: Sequence[Retriever],
+        fusion: Fusion,
+        policy: Policy,
+        restricted: str | None = None,
+    ) -> None:
+        """restricted: the field of the metadata that marks restricted documents, if any are."""
+        self._field, self.restricted, self._regrouped = restricted, NO_NUMBERS, 0
         self._database, self.retrievers, self.fusion, self._policy = database, retrievers, fusion, policy
         self._documents, self._lessons, self._epochs = Documents(database), Lessons(database), Epochs(database)
         self._words = Words(self._documents)
@@ -117,13 +128,15 @@ class Index:
     ) -> Overlays:
         """What an epoch of this choice would have learned."""
         overlays = {one.name: UNTAUGHT for one in self.retrievers}
-        if not choice:
+        if not choice and (self._field is None or not lessons_to):
             return Overlays(overlays, self._untaught_weights)
         log = self.log(lessons_to, omitted)
         for one in self.retrievers:
             own = choice.get(one.name, NOTHING)  # an epoch older than an encoder taught it nothing
             if not own.nothing:
                 overlays[one.name] = self._policy.overlay(one, log, own)
+            if log.own is not None:
+                overlays[one.name] = overlays[one.name].beside(restricted_.overlay(one, log.own, own))
         known = weights.keys() == overlays.keys()
         return Overlays(overlays, weights if known else self._untaught_weights)
 
@@ -136,16 +149,21 @@ class Index:
             self.catch_up()
 
     @property
+    def public(self) -> Numbers | None:
+        """The documents that are not restricted; None if none is."""
+        return np.setdiff1d(self.live, self.restricted) if len(self.restricted) else None
+
+    @property
     def _untaught_weights(self) -> Mapping[str, float]:
         return dict(zip(self.fusion.names, self.fusion.untaught, strict=True))
 
     def log(self, up_to: int, omitted: Omitted = NONE) -> Log:
         """The lessons up to a number, without some. The last reading is kept for as long as it says what the ledger
         says: a published epoch is composed from what was read to propose it."""
-        state = up_to, omitted, self._lessons.extent(up_to), self._documents.position()
+        state = up_to, omitted, self._lessons.extent(up_to), self._documents.position(), self._regrouped
         with self._mutex:
             if self._read is None or self._read[0] != state:
-                self._read = state, Log(self._lessons, self._epochs, up_to, omitted)
+                self._read = state, Log(self._lessons, self._epochs, up_to, omitted, self._field)
             return self._read[1]
 
     # ---- following the ledger
@@ -178,6 +196,10 @@ class Index:
         # Which chunk a text matches follows BM25's weights, and so do the words that a lens of words brings.
         weighed = any(self._policy.weighs or one.store.rows.several or one.name in lensed for one in sparse)
         changed = bool(weighed and added) or self._documents.touch_lessons(self.position.newest, removed)
+        set_apart = NO_NUMBERS if self._field is None else self._documents.restricted(self._field)
+        if not np.array_equal(set_apart, self.restricted):
+            self.restricted, changed = set_apart, True
+            self._regrouped += 1
         if changed or self._epochs.redacted != self._redacted:
             self._composed = {}
         self.remember()
@@ -201,6 +223,9 @@ class Index:
         """Query vectors that callers handed in live in the lessons alone. Those that came since are added, unless some
         were forgotten."""
         if self.given is None:
+            return
+        if self._field is not None:
+            self.given.remember_apart(self._lessons.public_vectors(self._field), self._lessons.vectors())
             return
         number, mark = self._remembered
         afresh = mark != self._lessons.mark(number)

@@ -25,6 +25,7 @@ from evokey.errors import InvalidInput, InvalidSettings, InvalidVector, MemoryCl
 from evokey.evolution import pools as pools_
 from evokey.evolution.evidence import Taught
 from evokey.evolution.policy import Policy, Proposal
+from evokey.evolution.restricted import Own
 from evokey.expand import Expanding
 from evokey.fusion import DEPTH
 from evokey.index import Index
@@ -81,11 +82,14 @@ def open(
     generator: settings_.Named | None = None,
     verifier: settings_.Named | None = None,
     traffic: int | None = None,
+    restricted: str | None = None,
     now: Callable[[], float] = time.time,
 ) -> Memory:
     """Open the memory in a directory, or make it on first use; or the one a TOML file describes.
 
     The settings are those of a new memory. An existing one keeps its own; asking for different ones is an error.
+    `restricted` names a field of the metadata: lessons on documents that have it teach these documents alone, and
+    change nothing for a caller whose `where` leaves them out (docs/permissions.md).
     """
     said = {
         "encoder": encoder,
@@ -99,6 +103,7 @@ def open(
         "generator": generator,
         "verifier": verifier,
         "traffic": traffic,
+        "restricted": restricted,
     }
     folder, settings = settings_.resolved(
         Path(path), {name: value for name, value in said.items() if value is not None}
@@ -135,7 +140,10 @@ class Memory:
         self._verifiers: dict[str, Verifier] = {}
         self._chance = np.random.default_rng()
         try:
-            self._index = Index(self._database, retrievers, settings_.fusion(settings, retrievers), self._policy)
+            fusion, field = settings_.fusion(settings, retrievers), settings.restricted
+            if field is not None and (nested := self._documents.nested(field)) is not None:
+                raise checks.nested(nested, field)
+            self._index = Index(self._database, retrievers, fusion, self._policy, field)
             kept = settings.traffic if self._index.given is None else 0  # a text alone cannot be asked again there
             self._traffic = Traffic(self._database, kept)
         except BaseException:
@@ -148,6 +156,8 @@ class Memory:
         """Insert documents, or replace those with the same id. Returns how many were given."""
         self._check_open()
         batch = [checks.document(one) for one in documents]
+        if self._settings.restricted is not None:
+            checks.readable(batch, self._settings.restricted)
         matrix = self._vectors_for(batch, vectors)
         with self._exclusive():
             if matrix is not None and self._index.given is not None:
@@ -196,17 +206,26 @@ class Memory:
         text, size, asked = checks.query(query), checks.count(k), self._vector(vector)
         self._traffic.note(text)
         self._index.catch_up(wait=False)
-        among = None if where is None else self._documents.where(checks.filter(where))
+        among = self._among(where)
         if self._learner is not None and expansion is None:
             self._learner.offer(text)
         overlays = self._index.overlays(self._epoch(epoch))
-        depth = size if self._reranker is None else max(size, RERANKED)
         if expansion is None or not expansion.units:
-            best = self._index.ranked(text, depth, overlays, among, asked)
+            best = self._index.ranked(text, self._depth(size), overlays, among, asked)
         else:
-            best = self._index.expanded(replace(expansion, query=text), depth, overlays, among)
+            best = self._index.expanded(replace(expansion, query=text), self._depth(size), overlays, among)
         if explore:
             best = self._explored(text, best, min(checks.count(explore), size - 1), among, asked)
+        return self._hits(text, best, size)
+
+    def _among(self, where: Mapping[str, Any] | None) -> Numbers | None:
+        """The documents that a caller's filter lets through; None: all."""
+        return None if where is None else self._documents.where(checks.filter(where))
+
+    def _depth(self, size: int) -> int:
+        return size if self._reranker is None else max(size, RERANKED)
+
+    def _hits(self, text: str, best: Ranking, size: int) -> list[Hit]:
         numbers = best.numbers.tolist()
         found = self._documents.fetch(numbers)
         hits = [
@@ -265,31 +284,47 @@ class Memory:
         name = repr(sorted(settings.expander.items()))
         if name not in self._expanders:
             make = partial(settings_.expander, settings, lambda: self._llm)
-            self._expanders[name] = Expanding(make, self._expansions, self._lessons, self._now)
+            right = partial(self._lessons.right, restricted=settings.restricted)
+            self._expanders[name] = Expanding(make, self._expansions, right, self._now)
         return self._expanders[name]
 
     def _look(self, text: str, k: int) -> list[Document]:
-        return [hit.document for hit in self.search(text, k)]
+        """What an expander may read. Expansions are reused, whoever asks: so no restricted document."""
+        self._index.catch_up(wait=False)
+        overlays, asked = self._index.overlays(self._index.epoch), checks.query(text)
+        best = self._index.ranked(asked, self._depth(k), overlays, self._index.public)
+        return [hit.document for hit in self._hits(asked, best, k)]
 
-    def explain(self, id: str, query: str | None = None, vector: Any = None) -> Explanation:
-        """What a document has learned and from whom; with a query, how that changes its score and rank."""
+    def explain(
+        self, id: str, query: str | None = None, vector: Any = None, where: Mapping[str, Any] | None = None
+    ) -> Explanation:
+        """What a document has learned and from whom; with a query, how that changes its score and rank.
+
+        `where` is the filter of a caller who is not the owner: a document outside it is unknown, and who taught what
+        is not told, only how many lessons there are.
+        """
         self._check_open()
-        number = self._documents.numbers(checks.ids([id]))[id]
+        among = self._among(where)
+        number = self._documents.numbers(checks.ids([id]), among)[id]
+        told = self._explained(id, number, query, vector, among)
+        return told if where is None else explain.without_names(told)
+
+    def _explained(self, id: str, number: int, query: str | None, vector: Any, among: Numbers | None) -> Explanation:
         lessons = self._lessons.about(id)
         if query is None:
-            return Explanation(id, lessons, None, None, None, [])
+            return Explanation(id, lessons, None, None, None, [], len(lessons))
         text, asked = checks.query(query), self._vector(vector)
         self._index.catch_up()
         before, after = self._index.overlays(0), self._index.overlays(self._index.epoch)
         ranks = {
-            when: _rank(self._index.ranked(text, DEPTH, known, None, asked), number)
+            when: _rank(self._index.ranked(text, DEPTH, known, among, asked), number)
             for when, known in (("rank_before", before), ("rank_after", after))
         }
         views = [
             explain.view(one, one.question(text, after.of[one.name].learned, asked), number, after.of[one.name])
             for one in self._index.retrievers
         ]
-        return Explanation(id, lessons, text, views=views, **ranks)
+        return Explanation(id, lessons, text, views=views, taught=len(lessons), **ranks)
 
     # ---- learning
 
@@ -318,8 +353,9 @@ class Memory:
         if phrases and self._index.given is not None:
             raise InvalidInput("units need an encoder; this memory takes its vectors from the caller (encoder 'given')")
         with self._exclusive():
-            found = self._documents.fetch(self._documents.numbers(grades).values()).values()
-            hashes = {document.id: document.hash for document in found}
+            numbers, apart = self._documents.numbers(grades), set(self._index.restricted.tolist())
+            own = {id for id, number in numbers.items() if number in apart}
+            hashes = {one.id: one.hash for one in self._documents.fetch(numbers.values()).values()}
             verdicts = [Verdict(id, grade, hashes[id]) for id, grade in grades.items()]
             with self._database.write():
                 lesson = self._lessons.append(
@@ -332,7 +368,7 @@ class Memory:
                     vector=asked,
                     retrieved=self._retrieved(text, phrases, asked),
                 )
-                self._expanding().judged(text, [id for id, grade in grades.items() if grade > 0])
+                self._expanding().judged(text, [id for id, grade in grades.items() if grade > 0 and id not in own])
                 self._index.remember()
                 self._keep_traffic()
                 for one in self._index.retrievers:
@@ -436,15 +472,17 @@ class Memory:
                     give(report.epoch, proposed.overlays)
             return report
 
-    def ask(self, query: str, k: int = 5) -> Answer:
+    def ask(self, query: str, k: int = 5, where: Mapping[str, Any] | None = None) -> Answer:
         """An answer from the documents that the plain query finds, with its sources. Never expands."""
         self._check_open()
-        return self._asked().answer(checks.query(query), self.search(query, checks.count(k)))
+        return self._asked().answer(checks.query(query), self.search(query, checks.count(k), where))
 
-    def ask_stream(self, query: str, k: int = 5) -> Generator_[str, None, Answer]:
+    def ask_stream(
+        self, query: str, k: int = 5, where: Mapping[str, Any] | None = None
+    ) -> Generator_[str, None, Answer]:
         """The same, piece by piece; the return value is the whole answer."""
         self._check_open()
-        return self._asked().stream(checks.query(query), self.search(query, checks.count(k)))
+        return self._asked().stream(checks.query(query), self.search(query, checks.count(k), where))
 
     def _asked(self) -> Generator:
         if self._generator is None:
@@ -489,7 +527,7 @@ class Memory:
             if current.number and same and self._lessons.numbers(up_to, omitted) == known:
                 new = f"nothing new since epoch {current.number}"
                 return replace(report, reason=new + _on_hold(len(omitted)))
-            if not report.choice and not current.choice:
+            if not report.choice and not current.choice and not self._own_differ(up_to, omitted, current):
                 return report
             return self._published("evolve", report, up_to, omitted)
 
@@ -524,6 +562,13 @@ class Memory:
         with self._exclusive():
             return self._lessons.release(numbers)
 
+    def _own_differ(self, up_to: int, omitted: Omitted, current: Epoch) -> bool:
+        """Whether restricted documents have other lessons than in the current epoch."""
+        if self._settings.restricted is None:
+            return False
+        before = self._index.log(current.lessons_to, current.omitted).own
+        return self._index.log(up_to, omitted).own != before  # the later reading is kept, and composed from
+
     def forget(
         self, query: str | None = None, actor: str | None = None, document: str | None = None, traffic: bool = False
     ) -> int:
@@ -557,10 +602,13 @@ class Memory:
             self._forget_traffic()
         return count
 
-    def traffic(self) -> list[str]:
-        """The queries kept of all that were searched: a sample, to see what learning would do to other questions."""
+    def traffic(self, where: Mapping[str, Any] | None = None) -> list[str]:
+        """The queries kept of all that were searched: a sample, to see what learning would do to other questions.
+
+        They are other people's questions: with `where`, the filter of a caller who is not the owner, none are told.
+        """
         self._check_open()
-        return self._traffic.queries()
+        return [] if where is not None else self._traffic.queries()
 
     def _keep_traffic(self) -> None:
         """Note in the ledger what was searched; erase what made room, wherever it was kept encoded."""
@@ -588,7 +636,8 @@ class Memory:
         text = checks.query(query)
         grades = checks.grades(relevant, ()) if relevant else {}
         with self._exclusive():
-            self._documents.numbers(grades)
+            numbers = self._documents.numbers(grades)
+            self._check_public(numbers)
             self._pins.put(text, grades)
 
     def pins(self) -> Mapping[str, Mapping[str, float]]:
@@ -619,12 +668,15 @@ class Memory:
                 number = self._epochs.append(made)
         return self._epochs.get(number)
 
-    def diff(self, a: int, b: int) -> EpochDiff:
-        """What changed from epoch a to epoch b: documents by what they were taught, queries by what they find."""
+    def diff(self, a: int, b: int, where: Mapping[str, Any] | None = None) -> EpochDiff:
+        """What changed from epoch a to epoch b: documents by what they were taught, queries by what they find.
+
+        With `where`, the filter of a caller who is not the owner, the documents inside it and no queries.
+        """
         self._check_open()
         self._index.catch_up()
         before, after = (self._epochs.get(checks.epoch(number, self._index.epoch)) for number in (a, b))
-        return compare.diff(self._index, self._documents, self._pins, before, after)
+        return compare.diff(self._index, self._documents, self._pins, (before, after), self._among(where))
 
     def refit(self) -> EpochReport | None:
         """Learn again all that evolve was ever asked to learn, and publish that: after a change of encoder."""
@@ -653,8 +705,10 @@ class Memory:
 
     def _proposed(self, up_to: int, omitted: Omitted, *, keep: bool = True) -> EpochReport:
         """What evolve would publish of these lessons, and how many others are on hold."""
-        report = self._judged(self._index.log(up_to, omitted).taught, keep=keep)
-        return replace(report, reason=report.reason + _on_hold(len(self._lessons.held())))
+        heard = self._index.log(up_to, omitted)
+        report, apart = self._judged(heard.taught, keep=keep), _named(heard.own)
+        reason = report.reason + _learned_apart(apart) + _on_hold(len(self._lessons.held()))
+        return replace(report, reason=reason, restricted=apart)
 
     def _judged(self, lessons: Taught, *, keep: bool) -> EpochReport:
         """Ask the policy what the lessons are worth; an empty choice means the untaught index."""
@@ -676,7 +730,7 @@ class Memory:
         )
 
     def _proposal(self, lessons: Taught, *, keep: bool) -> Proposal:
-        index, pins = self._index, Taught(self._pins.numbered(), {})
+        index, pins = self._index, Taught(self._public_pins(), {})
         known = {*lessons.queries, *pins.queries}
         heard = self._traffic.queries() if self._policy.hears else []
         traffic = tuple(query for query in heard if query not in known)[:ASKED]
@@ -687,15 +741,32 @@ class Memory:
         }
         return self._policy.propose(index.retrievers, index.fusion, lessons, pools, pins, traffic)
 
+    def _check_public(self, numbers: Mapping[str, int]) -> None:
+        apart = set(self._index.restricted.tolist())
+        for id, number in numbers.items():
+            if number in apart:
+                raise InvalidInput(
+                    f"document {id!r} is restricted (metadata {self._settings.restricted!r}): the guard chooses for "
+                    f"everybody, so it must not listen to a query that is pinned for it. Pin public documents alone."
+                )
+
+    def _public_pins(self) -> dict[str, dict[int, float]]:
+        """Protected queries that the guard listens to: it must not hear of restricted documents."""
+        pins, apart = self._pins.numbered(), set(self._index.restricted.tolist())
+        public = {query: {n: grade for n, grade in said.items() if n not in apart} for query, said in pins.items()}
+        return {query: said for query, said in public.items() if said}
+
     # ---- the memory itself
 
-    def stats(self) -> Stats:
+    def stats(self, where: Mapping[str, Any] | None = None) -> Stats:
+        """What the memory holds. With `where`, the filter of a caller who is not the owner, what concerns the documents
+        inside it; what was spent and how large the files are is then 0."""
         self._check_open()
         self._index.catch_up()
         epoch = self._epochs.get(self._index.epoch)
         overlays = self._index.overlays(epoch.number)
-        touched = {number for overlay in overlays.of.values() for number in overlay.documents.tolist()}
-        return Stats(
+        touched = {number for overlay in overlays.of.values() for number in overlay.all_documents.tolist()}
+        found = Stats(
             documents=len(self._documents),
             empty_documents=self._documents.count_empty(),
             lessons=len(self._lessons),
@@ -708,6 +779,27 @@ class Memory:
             policy=self._settings.policy,
             **self._bill(),
             bytes=sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file()),
+        )
+        among = self._among(where)
+        return found if among is None else self._stats_among(among, found, touched, epoch.lessons_to)
+
+    def _stats_among(self, among: Numbers, found: Stats, touched: set[int], lessons_to: int) -> Stats:
+        """What concerns these documents; what was spent and how large the files are is the owner's."""
+        inside = among.tolist()
+        return replace(
+            found,
+            documents=len(inside),
+            empty_documents=self._documents.count_empty(inside),
+            lessons=self._lessons.count_about(inside),
+            set_aside=self._lessons.set_aside(inside),
+            pending=self._lessons.count_about(inside, lessons_to),
+            documents_touched=len(touched.intersection(inside)),
+            calls=0,
+            calls_saved=0,
+            false_hits=0,
+            tokens=0,
+            money=0.0,
+            bytes=0,
         )
 
     def _bill(self) -> dict[str, Any]:
@@ -820,6 +912,18 @@ def _on_hold(lessons: int) -> str:
     if not lessons:
         return ""
     return f"; {lessons} lesson{'s are' if lessons > 1 else ' is'} on hold (evokey lessons --held)"
+
+
+def _named(own: Own | None) -> int:
+    """How many restricted documents lessons speak of."""
+    return 0 if own is None else len(set[int]().union(*own.grades.values(), *own.wrong.values()))
+
+
+def _learned_apart(documents: int) -> str:
+    """What is added to a reason."""
+    if not documents:
+        return ""
+    return f"; {documents} restricted document{'s' if documents > 1 else ''} learned apart, each from its own lessons"
 
 
 def _reason(proposal: Proposal) -> str:

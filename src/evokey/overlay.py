@@ -12,7 +12,7 @@ Both need only q·e for the taught texts, so an overlay keeps these texts once, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,31 @@ class Overlay:
     lens: Lens | None = None
     against: sparse.csr_array | None = None
     """λα, less γ times what speaks against documents: where wrong ones are pushed away."""
+    restricted: Overlay | None = None
+    """What restricted documents have learned, each from its own lessons: no document of the public part is in it."""
+    skipped: Numbers | None = None
+    """The documents of both parts, where there are two."""
+
+    def beside(self, restricted: Overlay | None) -> Overlay:
+        """This public part, and beside it what restricted documents have learned."""
+        if restricted is None:
+            return self
+        return replace(self, restricted=restricted, skipped=np.union1d(self.documents, restricted.documents))
+
+    @property
+    def parts(self) -> tuple[Overlay, ...]:
+        """The public part, and what restricted documents have learned."""
+        return (self,) if self.restricted is None else (self, self.restricted)
+
+    def part(self, number: int) -> Overlay:
+        """The part that may have touched this document."""
+        own = self.restricted
+        return self if own is None or own.touched.place(number) is None else own
+
+    @property
+    def all_documents(self) -> Numbers:
+        """The touched documents of both parts."""
+        return self.documents if self.skipped is None else self.skipped
 
     @property
     def pull(self) -> sparse.csr_array:

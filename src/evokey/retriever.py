@@ -14,7 +14,7 @@ from evokey.errors import InvalidVector
 from evokey.ledger.documents import Entry
 from evokey.overlay import Overlay
 from evokey.protocols import Corpus, DenseEncoder, KeyBuilder, MultiEncoder, SparseEncoder
-from evokey.stores.embedded import NO_NUMBERS, Block
+from evokey.stores.embedded import NO_NUMBERS, Block, Scan
 from evokey.stores.flat import DenseBlock, DenseQuestion, FlatStore
 from evokey.stores.late import LateBlock, LateQuestion, LateStore
 from evokey.stores.sparse import SparseBlock, SparseQuestion, SparseStore
@@ -72,20 +72,28 @@ def search(retriever: Retriever, question: Any, k: int, overlay: Overlay, among:
     """The k best documents by base and overlay together."""
     question = overlay.turned(question)
     scan = retriever.store.scan(question)
-    if among is None and (found := overlay.joined(scan, question, k)) is not None:
+    own = overlay.restricted
+    if own is None and among is None and (found := overlay.joined(scan, question, k)) is not None:
         return found
-    untouched = scan.top(k, overlay.documents, among)
-    if not len(overlay.documents):
-        return untouched
+    best = scan.top(k, overlay.all_documents, among)
+    if len(overlay.documents):
+        best = _with_touched(best, k, overlay, scan, question, among)
+    if own is not None and (among is None or np.isin(own.documents, among).any()):
+        best = _with_touched(best, k, own, scan, question.weigh_unheard(), among)
+    return best
+
+
+def _with_touched(best: Ranking, k: int, overlay: Overlay, scan: Scan, question: Any, among: Numbers | None) -> Ranking:
+    """The k best of a ranking and of what an overlay has touched."""
     scores = overlay.scores(scan, question)
-    reach = scores >= untouched.scores[-1] if len(untouched) == k else scores > scan.floor
+    reach = scores >= best.scores[-1] if len(best) == k else scores > scan.floor
     if among is not None:
         reach &= np.isin(overlay.documents, among)
     reaching = reach.nonzero()[0]
     if not len(reaching):
-        return untouched
-    numbers = np.concatenate([untouched.numbers, overlay.documents[reaching]])
-    scores = np.concatenate([untouched.scores, scores[reaching]])
+        return best
+    numbers = np.concatenate([best.numbers, overlay.documents[reaching]])
+    scores = np.concatenate([best.scores, scores[reaching]])
     order = np.lexsort((numbers, -scores))[:k]
     return Ranking(numbers[order], scores[order])
 
@@ -154,6 +162,10 @@ class GivenRetriever(DenseRetriever):
 
     _encoder: Given
 
+    def __init__(self, name: str, encoder: Given, keys: KeyBuilder, folder: Path | None) -> None:
+        super().__init__(name, encoder, keys, folder)
+        self._lessons = self._taught = Given()
+
     def _index(self, entries: Sequence[Entry], corpus: Corpus) -> None:
         """A vector, not a text, makes a row."""
         vectors = np.stack([_handed(entry) for entry in entries])
@@ -172,6 +184,12 @@ class GivenRetriever(DenseRetriever):
             self._encoder.known = dict(vectors)
         else:
             self._encoder.known.update(vectors)
+        self._lessons.known = self._encoder.known
+
+    def remember_apart(self, public: Mapping[str, Vectors], every: Mapping[str, Vectors]) -> None:
+        """The same where some documents are restricted: who asks is known by the public lessons alone."""
+        self._encoder.known = dict(public)
+        self._lessons.known = {**every, **public}
 
 
 class LateRetriever:

@@ -29,7 +29,7 @@ FILE = "evokey.toml"
 FORMAT = 1
 STORES = {"dense": "flat", "multi": "late", "sparse": "sparse"}
 PARTS = ("expander", "fusion", "reranker", "llm", "generator", "verifier")
-KNOWN = {*PARTS, "format", "policy", "retriever", "at", "policy_options", "traffic"}
+KNOWN = {*PARTS, "format", "policy", "retriever", "at", "policy_options", "traffic", "restricted"}
 OWN_KEYS = frozenset({"encoder", "keys", "store", "keys_options"})
 """What a [[retriever]] says of itself; the rest are options of its encoder."""
 
@@ -58,6 +58,9 @@ class Settings:
     """None: by what is known of a query (see verifier_name)."""
     traffic: int = 512
     """How many of the queries that are searched are kept, to see what learning does to other questions; 0: none."""
+    restricted: str | None = None
+    """A field of the metadata: a document that has it, neither empty nor false, is restricted. What is taught about
+    it stays its own (docs/permissions.md)."""
 
 
 def settings_of(
@@ -72,6 +75,7 @@ def settings_of(
     generator: Named | None = None,
     verifier: Named | None = None,
     traffic: int | None = None,
+    restricted: str | None = None,
 ) -> Settings:
     """Settings from the arguments of open; what is not said takes the default."""
     default = Settings()
@@ -86,7 +90,7 @@ def settings_of(
     parts: dict[str, Any] = {part: spelled(one) for part, one in said.items() if one is not None}
     if traffic is not None:
         parts["traffic"] = traffic
-    return checked(Settings(retrievers, rule, policy_options=options, **parts))
+    return checked(Settings(retrievers, rule, policy_options=options, restricted=restricted, **parts))
 
 
 def listed(encoder: Named | Sequence[Named] | None) -> list[Named]:
@@ -108,6 +112,7 @@ def checked(settings: Settings) -> Settings:
     registry.component("policy", settings.policy)
     if type(settings.traffic) is not int or settings.traffic < 0:
         raise InvalidSettings(f"traffic is how many searched queries are kept, 0 or more, not {settings.traffic!r}")
+    _check_restricted(settings)
     for kind in PARTS:
         part = getattr(settings, kind)
         if part is not None:
@@ -116,6 +121,19 @@ def checked(settings: Settings) -> Settings:
     if len(set(names)) != len(names):
         raise InvalidSettings(f"each encoder may be named once, not {', '.join(names)}")
     return replace(settings, retrievers=tuple(_stored(one) for one in settings.retrievers))
+
+
+def _check_restricted(settings: Settings) -> None:
+    field = settings.restricted
+    if field is None:
+        return
+    if not isinstance(field, str) or not field:
+        raise InvalidSettings(f"restricted names a field of the metadata, such as 'access', not {field!r}")
+    if settings.policy == "paper":
+        raise InvalidSettings(
+            "policy 'paper' credits all that was retrieved, restricted or not, so it cannot keep lessons on "
+            "restricted documents apart; use policy 'guarded', or leave out restricted"
+        )
 
 
 def _stored(one: RetrieverSettings) -> RetrieverSettings:
@@ -142,6 +160,11 @@ def resolved(path: Path, said: Mapping[str, Any]) -> tuple[Path, Settings]:
     if described is not None and described != stored:
         raise InvalidSettings(f"{folder} was made with {told(stored)}; {path} now says {told(described)}. {OTHERWISE}")
     for name, value in said.items():
+        if name == "restricted" and stored.restricted is None:
+            raise InvalidSettings(
+                f"{folder} was made without restricted documents. To set them apart from now on: close the memory "
+                f"everywhere, write restricted = {json.dumps(value)} at the top of {file}, then run: evokey evolve"
+            )
         if not _agrees(stored, name, value):
             raise InvalidSettings(f"{folder} was made with {told(stored)}, not with {name}={value!r}. {OTHERWISE}")
     return folder, stored
@@ -315,6 +338,7 @@ def read(path: Path) -> Settings:
             policy,
             policy_options={**found.get("policy_options", {}), **options},  # once they stood apart
             traffic=found.get("traffic", default.traffic),
+            restricted=found.get("restricted"),
             **{part: _component(path, part, found[part]) for part in PARTS if part in found},
         )
     )
@@ -366,6 +390,7 @@ def written(settings: Settings) -> str:
             top[part] = said["name"] if len(said) == 1 else said
     if settings.traffic != default.traffic:
         top["traffic"] = settings.traffic
+    top["restricted"] = settings.restricted
     lines = _lines(top)
     for one in settings.retrievers:
         # Options stand beside the encoder's name, or with it where their names would clash.

@@ -326,6 +326,8 @@ class EpochReport:
     lessons: int
     documents: int
     """Documents whose keys differ from the untaught index."""
+    restricted: int = 0
+    """Restricted documents that have learned, each from its own lessons; they are none of the others' numbers."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -433,12 +435,14 @@ class Explanation:
 
     document: str
     lessons: Sequence[Lesson]
-    """Those that name this document, right or wrong, oldest first."""
+    """Those that name this document, right or wrong, oldest first; none for a caller who is not the owner."""
     query: str | None
     rank_before: int | None
     """Its rank in the untaught index and now; None beyond the first hundred."""
     rank_after: int | None
     views: Sequence[View]
+    taught: int = 0
+    """How many lessons these are, told or not."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

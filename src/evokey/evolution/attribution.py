@@ -149,7 +149,7 @@ class Attribution:
         matrix = sparse.csr_array((omega, pairs.columns, _starts(pairs.rows, len(self.base))), shape)
         if self.has_units:
             matrix.sum_duplicates()  # a unit that two queries brought
-        total = self._total(matrix)
+        total = self.total(matrix)
         return Evidence(_shared(matrix, total), total)
 
     def _weighed(self, spread: float, units: float) -> Scores:
@@ -166,7 +166,7 @@ class Attribution:
         counts = np.arange(1, pairs.credited.max(initial=0) + 1) ** (-spread)  # few differ, and powers are slow
         return np.asarray(pairs.grades * counts[pairs.credited.astype(np.int64) - 1] * self.say(pairs, units))
 
-    def _total(self, matrix: sparse.csr_array) -> Scores:
+    def total(self, matrix: sparse.csr_array) -> Scores:
         """Σω + c of each row; 1 where nothing was taught."""
         mass = np.zeros(matrix.shape[0])
         taught = np.flatnonzero(np.diff(matrix.indptr))
@@ -192,7 +192,7 @@ class Attribution:
         shape = (len(self.base), len(self.texts))
         starts = np.searchsorted(pairs.rows, np.arange(len(self.base) + 1))
         matrix = sparse.csr_array((pairs.grades, pairs.columns, starts), shape)
-        weights = _shared(matrix, self._total(matrix))
+        weights = _shared(matrix, self.total(matrix))
         rows = np.unique(pairs.rows)
         if not isinstance(self.block, DenseBlock):
             return Push(weights, rows, np.zeros((0, 0), np.float32))

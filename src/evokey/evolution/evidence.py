@@ -29,6 +29,10 @@ class Taught:
     def queries(self) -> tuple[str, ...]:
         return tuple(self.grades)
 
+    def units_for(self, query: str, number: int) -> Sequence[str]:
+        """The expansion units of a query that may count for a document."""
+        return self.units.get(query, ())
+
     def only(self, queries: Sequence[str]) -> Taught:
         return Taught({query: self.grades[query] for query in queries}, self.units)
 

@@ -113,7 +113,7 @@ class Match:
     """How well texts, each asked by itself, find documents: which row is credited, and how a query's units share."""
 
     def __init__(self, retriever: Retriever, touched: Touched, base: Block[Any], lessons: Taught) -> None:
-        self._units, self._touched = lessons.units, touched
+        self._lessons, self._touched = lessons, touched
         asked = {unit for units in lessons.units.values() for unit in units}
         if touched.several:
             asked |= {*lessons.queries, *lessons.wrong}
@@ -133,7 +133,7 @@ class Match:
 
     def shares(self, query: str, number: int) -> list[tuple[str, float]]:
         """The units that count for a document, and their shares of the query's credit."""
-        units: Sequence[str] = self._units.get(query, ())
+        units = self._lessons.units_for(query, number)
         if not units:
             return []
         rows = self._touched.rows(number)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import ClassVar, Protocol
 
 from evokey.evolution.evidence import Taught, taught
+from evokey.evolution.restricted import Own, split
 from evokey.fusion import Fusion
 from evokey.ledger.epochs import Epochs
 from evokey.ledger.lessons import NONE, Lessons, Omitted, Success
@@ -34,10 +35,29 @@ class Log:
     epochs: Epochs
     up_to: int
     omitted: Omitted = NONE
+    restricted: str | None = None
+    """The field of the metadata that marks restricted documents, if any are."""
+
+    @property
+    def taught(self) -> Taught:
+        """What a policy learns from: the lessons on documents that are not restricted."""
+        return self._split[0]
+
+    @property
+    def own(self) -> Own | None:
+        """Lessons on restricted documents: these learn from them, and no policy sees them. None if there are none."""
+        own = self._split[1]
+        return own if own and (own.grades or own.wrong) else None
 
     @cached_property
-    def taught(self) -> Taught:
-        return taught(self.lessons.votes(self.up_to, self.omitted), self.lessons.units(self.up_to, self.omitted))
+    def _split(self) -> tuple[Taught, Own | None]:
+        if self.restricted is None:
+            return taught(
+                self.lessons.votes(self.up_to, self.omitted), self.lessons.units(self.up_to, self.omitted)
+            ), None
+        with self.lessons.one_state():
+            restricted, said = self.lessons.restricted(self.restricted), (self.up_to, self.omitted)
+            return split(self.lessons.votes(*said), self.lessons.unit_lessons(*said), restricted)
 
     @cached_property
     def successes(self) -> Sequence[Success]:

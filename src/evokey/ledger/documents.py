@@ -17,6 +17,8 @@ from evokey.types import Document, Numbers, Vectors
 
 MANY = (list, tuple, set, frozenset)
 COMPARED = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+RESTRICTED = "SELECT number FROM facts WHERE field = ? AND value NOT IN ('', 0)"
+"""The numbers of restricted documents, some of them more than once. SQLite has 0 for false."""
 BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
 BATCH = 500
 """Values in one SQL statement: below every SQLite's limit."""
@@ -76,10 +78,12 @@ class Documents:
     def has(self, id: str) -> bool:
         return self._db.one("SELECT 1 FROM documents WHERE id = ?", (id,)) is not None
 
-    def numbers(self, ids: Iterable[str]) -> dict[str, int]:
-        """Number by id; an id that is not here is an error naming it."""
+    def numbers(self, ids: Iterable[str], among: Numbers | None = None) -> dict[str, int]:
+        """Number by id; an id that is not here, or not among those given, is an error naming it."""
         wanted = list(dict.fromkeys(ids))
         found = {row["id"]: row["number"] for row in self._rows("id", wanted, "id, number")}
+        if among is not None:
+            found = {id: number for id, number in found.items() if number in among}
         missing = [id for id in wanted if id not in found]
         if missing:
             more = f" (and {len(missing) - 3} more)" if len(missing) > 3 else ""
@@ -127,8 +131,12 @@ class Documents:
         sql = f"SELECT 1 FROM documents d WHERE d.number > ? AND ({spoken} OR {units}) LIMIT 1"
         return self._db.one(sql, (newest,)) is not None
 
-    def count_empty(self) -> int:
-        return int(self._db.one("SELECT count(*) FROM documents WHERE trim(title || text, ?) = ''", (BLANKS,))[0])
+    def count_empty(self, among: Sequence[int] | None = None) -> int:
+        sql, values = "SELECT count(*) FROM documents WHERE trim(title || text, ?) = ''", [BLANKS]
+        if among is not None:
+            sql += " AND number IN (SELECT value FROM json_each(?))"
+            values.append(json.dumps(list(among)))
+        return int(self._db.one(sql, values)[0])
 
     def where(self, filter: Mapping[str, Any]) -> Numbers:
         """Numbers of the documents that meet every condition, sorted."""
@@ -140,6 +148,20 @@ class Documents:
                 found = self._having(field, list(wanted) if isinstance(wanted, MANY) else [wanted])
             kept = found if kept is None else np.intersect1d(kept, found)
         return self.live() if kept is None else kept
+
+    def restricted(self, field: str) -> Numbers:
+        """Numbers of the documents whose metadata has this field, neither empty nor false; sorted."""
+        rows = self._db.all(f"SELECT DISTINCT number FROM ({RESTRICTED})", (field,))
+        return np.sort(np.array([row[0] for row in rows], np.int64))
+
+    def nested(self, field: str) -> str | None:
+        """The id of a document whose metadata holds an object under this field, where filters do not see it."""
+        row = self._db.one(
+            "SELECT d.id FROM documents d, json_each(d.metadata) j WHERE j.key = ? AND (j.type = 'object' OR "
+            "(j.type = 'array' AND EXISTS (SELECT 1 FROM json_each(j.value) i WHERE i.type IN ('object', 'array'))))",
+            (field,),
+        )
+        return None if row is None else str(row[0])
 
     def _within(self, field: str, bounds: Mapping[str, float]) -> Numbers:
         conditions = " AND ".join(f"value {COMPARED[bound]} ?" for bound in bounds)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from evokey.ledger.documents import RESTRICTED
 from evokey.ledger.sqlite import Database
 from evokey.types import Lesson, Ranking, Vectors, Verdict
 
@@ -32,9 +34,19 @@ Omitted = frozenset[int]
 NONE: Omitted = frozenset()
 
 
+HOLDS = "JOIN documents d ON d.id = v.document AND d.hash = v.hash"
+"""A verdict whose document is here, with the content it was given for."""
+PUBLIC = f"v.document IN (SELECT id FROM documents WHERE number NOT IN ({RESTRICTED}))"
+"""A verdict on a document that is here and not restricted."""
+
+
 class Lessons:
     def __init__(self, database: Database) -> None:
         self._db = database
+
+    def one_state(self) -> AbstractContextManager[None]:
+        """Several readings of one state of the ledger."""
+        return self._db.read()
 
     def __len__(self) -> int:
         return int(self._db.one("SELECT count(*) FROM lessons")[0])
@@ -165,12 +177,29 @@ class Lessons:
             found.setdefault(query, set()).update(json.loads(units))
         return {query: sorted(units) for query, units in found.items()}
 
-    def right(self, query: str) -> set[str]:
-        """Documents that were verified right for a query, whatever they say now, by lessons that are not on hold."""
+    def unit_lessons(self, up_to: int, omitted: Omitted = NONE) -> list[tuple[str, Sequence[str], Sequence[int]]]:
+        """Lessons with expansion units: a query, its units, and the documents (numbers) that it holds for today."""
+        within, values = _within("l.number", up_to, omitted)
         rows = self._db.all(
-            "SELECT v.document FROM lessons l JOIN verdicts v ON v.lesson = l.number WHERE l.query = ? AND v.grade > 0 "
-            f"AND l.number NOT IN ({HELD})",
-            (query,),
+            f"SELECT l.query, l.units, group_concat(d.number) FROM lessons l JOIN verdicts v ON v.lesson = l.number "
+            f"{HOLDS} WHERE {within} AND l.units != '[]' GROUP BY l.number ORDER BY l.number",
+            values,
+        )
+        return [(query, json.loads(units), [int(one) for one in numbers.split(",")]) for query, units, numbers in rows]
+
+    def restricted(self, field: str) -> frozenset[int]:
+        """Of the documents that lessons hold for, the restricted ones."""
+        sql = f"SELECT DISTINCT d.number FROM verdicts v {HOLDS} WHERE d.number IN ({RESTRICTED})"
+        return frozenset(row[0] for row in self._db.all(sql, (field,)))
+
+    def right(self, query: str, restricted: str | None = None) -> set[str]:
+        """Documents that were verified right for a query, whatever they say now, by lessons that are not on hold; where
+        some documents are restricted (by that field), the public ones that are here."""
+        public = "" if restricted is None else f" AND {PUBLIC}"
+        rows = self._db.all(
+            "SELECT v.document FROM lessons l JOIN verdicts v ON v.lesson = l.number "
+            f"WHERE l.query = ? AND v.grade > 0 AND l.number NOT IN ({HELD}){public}",
+            (query,) if restricted is None else (query, restricted),
         )
         return {row[0] for row in rows}
 
@@ -186,6 +215,16 @@ class Lessons:
             f"SELECT query, number IN ({HELD}) AS waits, min(vector) FROM lessons WHERE vector IS NOT NULL "
             "AND query IN (SELECT query FROM lessons WHERE number > ?) GROUP BY query, waits ORDER BY waits DESC",
             (after,),
+        )
+        return {query: np.frombuffer(blob, np.float32) for query, _, blob in rows}
+
+    def public_vectors(self, restricted: str) -> dict[str, Vectors]:
+        """The same, of the lessons that hold for some document that is not restricted (by that field)."""
+        holds = f"EXISTS (SELECT 1 FROM verdicts v {HOLDS} WHERE v.lesson = l.number AND {PUBLIC})"
+        rows = self._db.all(
+            f"SELECT query, number IN ({HELD}) AS waits, min(vector) FROM lessons l WHERE vector IS NOT NULL AND {holds} "
+            "GROUP BY query, waits ORDER BY waits DESC",
+            (restricted,),
         )
         return {query: np.frombuffer(blob, np.float32) for query, _, blob in rows}
 
@@ -233,8 +272,22 @@ class Lessons:
         handed = "SELECT query FROM lessons WHERE vector IS NOT NULL AND number = ?"
         connection.executemany(f"DELETE FROM pools WHERE query IN ({handed})", rows)
 
-    def set_aside(self) -> int:
-        """Verdicts whose document is gone or says something else now."""
+    def count_about(self, numbers: Sequence[int], after: int = 0) -> int:
+        """Lessons after a number that name some of these documents."""
+        sql = (
+            "SELECT count(DISTINCT v.lesson) FROM verdicts v JOIN documents d ON d.id = v.document "
+            "WHERE v.lesson > ? AND d.number IN (SELECT value FROM json_each(?))"
+        )
+        return int(self._db.one(sql, (after, json.dumps(list(numbers))))[0])
+
+    def set_aside(self, among: Sequence[int] | None = None) -> int:
+        """Verdicts whose document is gone or says something else now; or on some documents that say something else."""
+        if among is not None:
+            sql = (
+                "SELECT count(*) FROM verdicts v JOIN documents d ON d.id = v.document AND d.hash != v.hash "
+                "WHERE d.number IN (SELECT value FROM json_each(?))"
+            )
+            return int(self._db.one(sql, (json.dumps(list(among)),))[0])
         return int(
             self._db.one(
                 "SELECT count(*) FROM verdicts v LEFT JOIN documents d ON d.id = v.document AND d.hash = v.hash "

@@ -22,6 +22,10 @@ class DenseQuestion:
     asked: DenseQuestion | None = None
     """The question as it was asked, where a lens has turned it."""
 
+    def weigh_unheard(self) -> DenseQuestion:
+        """Every word counts here."""
+        return self
+
 
 class DenseBlock(Block[DenseQuestion]):
     def __init__(self, vectors: Vectors) -> None:

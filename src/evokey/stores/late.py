@@ -27,6 +27,10 @@ class LateQuestion:
     asked: None = None
     """No lens turns these questions."""
 
+    def weigh_unheard(self) -> LateQuestion:
+        """Every word counts here."""
+        return self
+
 
 class LateBlock(Block[LateQuestion]):
     parts = 32

@@ -63,6 +63,19 @@ class SparseQuestion:
         known = float((counts * idf).sum()) / mass if mass else 0.0
         return min(1.0, max(0.0, (known - UNKNOWING) / (KNOWING - UNKNOWING)))
 
+    def weigh_unheard(self) -> SparseQuestion:
+        """The same question, where a word that nothing here holds counts too: by what a taught text may have of it,
+        whether any has."""
+        if all(self.idf):
+            return self
+        asked = None if self.asked is None else self.asked.weigh_unheard()
+        words = self.terms if self.asked is None else self.asked.terms
+        new = {
+            word: count * self.unheard for word, count, idf in zip(words, self.counts, self.idf, strict=True) if not idf
+        }
+        weights = tuple([weight + new.get(word, 0.0) for word, weight in zip(self.terms, self.weights, strict=True)])
+        return replace(self, weights=weights, idf=tuple([idf or self.unheard for idf in self.idf]), asked=asked)
+
     def only(self, term: str, weight: float) -> SparseQuestion:
         """The same question, of one word alone."""
         return replace(self, terms=(term,), weights=(weight,))

@@ -1,0 +1,118 @@
+"""Restricted documents learn from their own lessons alone, and nobody else learns from these.
+
+The lessons are split by document before a policy sees them. From the public part alone come the choice, the
+frequencies of taught words, the lens and the fusion weights, and what is decided about publishing them. A restricted
+document is then touched by its own lessons, with the public choice; every constant comes from the public part or from
+that document alone:
+
+    c           the weight of its heaviest lesson, instead of the median mass of all taught rows
+    n           the public documents that the query credits, and this one
+    units       of the lessons that name it
+    new words   a word that no document has weighs what an unheard word weighs, whether it was taught or not
+
+So a search among other documents has the same bits with these lessons and without, whichever documents it is among.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+from scipy import sparse
+
+from evokey.evolution.attribution import Attribution, attribute
+from evokey.evolution.evidence import Taught, taught
+from evokey.ledger.lessons import Vote
+from evokey.overlay import Overlay
+from evokey.retriever import Retriever
+from evokey.types import Choice, Scores
+
+SAFE = 0.1
+"""The handicap of recall rows where the public choice has none: what was taught is found again, and little else is
+disturbed."""
+UnitLesson = tuple[str, Sequence[str], Sequence[int]]
+"""A query, its units, and the documents that the lesson holds for."""
+
+
+@dataclass(frozen=True)
+class Own(Taught):
+    """Lessons on restricted documents."""
+
+    own_units: Mapping[tuple[str, int], Sequence[str]] = field(default_factory=dict)
+    public: Mapping[str, int] = field(default_factory=dict)
+    """How many public documents a query credits."""
+
+    def units_for(self, query: str, number: int) -> Sequence[str]:
+        return self.own_units.get((query, number), ())
+
+
+class OwnAttribution(Attribution):
+    def total(self, matrix: sparse.csr_array) -> Scores:
+        """Σω + c of each row, c its heaviest text; 1 where nothing was taught."""
+        total = np.ones(matrix.shape[0])
+        some = np.flatnonzero(np.diff(matrix.indptr))
+        if len(some):
+            starts = matrix.indptr[some]
+            total[some] = np.add.reduceat(matrix.data, starts) + np.maximum.reduceat(matrix.data, starts)
+        return total
+
+
+def split(votes: Iterable[Vote], lessons: Sequence[UnitLesson], restricted: Collection[int]) -> tuple[Taught, Own]:
+    """What is taught about public documents, and about restricted ones (their numbers are given). A lesson that names
+    both is split in two; its units go with both."""
+    heard = list(votes)
+    public = taught(_about(heard, restricted, inside=False), _public_units(lessons, restricted))
+    units, own_units = _own_units(lessons, restricted)
+    own = taught(_about(heard, restricted, inside=True), units)
+    credited = {query: len(public.grades.get(query, ())) for query in own.grades}
+    return public, Own(own.grades, own.units, own.wrong, own_units, credited)
+
+
+def _about(votes: Iterable[Vote], restricted: Collection[int], *, inside: bool) -> Iterable[Vote]:
+    """What votes say about restricted documents, or about the others."""
+    for query, actor, said in votes:
+        kept = {number: grade for number, grade in said.items() if (number in restricted) is inside}
+        if kept:
+            yield query, actor, kept
+
+
+def _public_units(lessons: Iterable[UnitLesson], restricted: Collection[int]) -> dict[str, list[str]]:
+    found: dict[str, set[str]] = {}
+    for query, units, numbers in lessons:
+        if any(number not in restricted for number in numbers):
+            found.setdefault(query, set()).update(units)
+    return {query: sorted(units) for query, units in found.items()}
+
+
+def _own_units(
+    lessons: Iterable[UnitLesson], restricted: Collection[int]
+) -> tuple[dict[str, list[str]], dict[tuple[str, int], list[str]]]:
+    """The units of each query, and those of each query for each restricted document."""
+    every: dict[str, set[str]] = {}
+    own: dict[tuple[str, int], set[str]] = {}
+    for query, units, numbers in lessons:
+        for number in numbers:
+            if number in restricted:
+                every.setdefault(query, set()).update(units)
+                own.setdefault((query, number), set()).update(units)
+    return {query: sorted(found) for query, found in every.items()}, {key: sorted(found) for key, found in own.items()}
+
+
+def overlay(retriever: Retriever, lessons: Own, choice: Choice) -> Overlay | None:
+    """What restricted documents have learned, with the choice that the public lessons made; None if nothing."""
+    if choice.handicap is None:
+        choice = replace(choice, handicap=SAFE)
+    heard = lessons if choice.away else replace(lessons, wrong={})
+    if not (heard.grades or heard.wrong):
+        return None
+    made = _attribute(retriever, heard).overlay(choice)
+    return replace(made, learned={}) if len(made.documents) else None
+
+
+def _attribute(retriever: Retriever, lessons: Own) -> OwnAttribution:
+    found = attribute(retriever, lessons)
+    pairs = found.pairs
+    credited = np.array([1 + lessons.public.get(text, 0) for text in found.texts], np.float64)
+    parts = {one.name: getattr(found, one.name) for one in fields(found)}
+    return OwnAttribution(**{**parts, "pairs": replace(pairs, credited=credited[pairs.queries])})
