@@ -47,8 +47,8 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
     keys: Block[Any] = retriever.store.take(here)
     asked = overlay.turned(question)
     turned: dict[str, Any] = {"turned": _turned(question, asked), "turned_by": _because(overlay, question, asked)}
-    if (own := overlay.part(number)) is not overlay:
-        plain, overlay = question, own
+    if (apart := overlay.part(number)) is not overlay:
+        plain, overlay = question, apart
         question = question.weigh_unheard()
         asked = question if asked is plain else asked.weigh_unheard()
     base, through = float(keys.scores(question).max()), keys.scores(asked)

@@ -239,6 +239,8 @@ class Memory:
         self, query: str, best: Ranking, slots: int, among: Numbers | None, vector: Vectors | None
     ) -> Ranking:
         """The last places go, by lot, to what other rankings have among their first."""
+        if not len(best):
+            return best
         kept = max(len(best) - slots, 1)
         others = self._index.alternatives(query, 2 * len(best), among, vector)
         fresh = np.setdiff1d(np.concatenate([one.numbers for one in others]), best.numbers[:kept])
@@ -781,9 +783,9 @@ class Memory:
             bytes=sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file()),
         )
         among = self._among(where)
-        return found if among is None else self._stats_among(among, found, touched, epoch.lessons_to)
+        return found if among is None else self._stats_among(among, found, touched, epoch)
 
-    def _stats_among(self, among: Numbers, found: Stats, touched: set[int], lessons_to: int) -> Stats:
+    def _stats_among(self, among: Numbers, found: Stats, touched: set[int], epoch: Epoch) -> Stats:
         """What concerns these documents; what was spent and how large the files are is the owner's."""
         inside = among.tolist()
         return replace(
@@ -791,8 +793,9 @@ class Memory:
             documents=len(inside),
             empty_documents=self._documents.count_empty(inside),
             lessons=self._lessons.count_about(inside),
+            held=self._lessons.count_about(inside, held=True),
             set_aside=self._lessons.set_aside(inside),
-            pending=self._lessons.count_about(inside, lessons_to),
+            pending=self._lessons.count_pending(epoch.lessons_to, epoch.omitted, inside),
             documents_touched=len(touched.intersection(inside)),
             calls=0,
             calls_saved=0,

@@ -17,7 +17,7 @@ from evokey import accounting, checks, ingest
 from evokey.cli import bench, lessons, loop, screen, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
-from evokey.cli.options import HERE, AsJson, At, component, conditions, existing, graded
+from evokey.cli.options import HERE, AsJson, At, Reader, Where, component, existing, filter_of, graded
 from evokey.errors import InvalidDocument, InvalidInput
 from evokey.registry import Named
 from evokey.settings import Settings
@@ -72,6 +72,10 @@ def init(
     policy: Annotated[
         str | None, typer.Option(help="How keys learn: guarded, or paper (the paper's own rule, for comparison).")
     ] = None,
+    restricted: Annotated[
+        str | None,
+        typer.Option(help="Metadata field of restricted documents: lessons on them change nothing for anybody else."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a new memory. Without options: BM25 and WordLlama, fused."""
@@ -80,6 +84,8 @@ def init(
         parts: dict[str, Any] = {"keys": keys, "fusion": fusion, "reranker": reranker, "policy": policy}
         parts |= {"expander": expander, "llm": llm, "verifier": verifier}
         settings: dict[str, Any] = {name: component(one) for name, one in parts.items() if one is not None}
+        if restricted is not None:
+            settings["restricted"] = restricted
         if said or language is not None:
             settings["encoder"] = said if language is None else _spoken(said, language)
         with evokey.open(at, **settings) as memory:
@@ -144,13 +150,13 @@ def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     at: At = HERE,
     k: Annotated[int, typer.Option("-k", help="How many documents.")] = 10,
-    where: Annotated[list[str] | None, typer.Option(help="field=value (again: one of), year>=2020, year<2024.")] = None,
+    where: Where = None,
     epoch: Annotated[int | None, typer.Option(help="With what was known at this epoch; 0 is untaught.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find documents: the plain index and what it has learned, no language model."""
     with screen.reported(as_json), existing(at) as memory:
-        hits = memory.search(query, k=k, where=conditions(where or []) or None, epoch=epoch)
+        hits = memory.search(query, k=k, where=filter_of(where), epoch=epoch)
         if as_json:
             screen.emit([{"id": hit.id, "score": hit.score, **_shown(hit.document)} for hit in hits])
         elif hits:
@@ -271,6 +277,7 @@ def forget(
 def stats(
     learned: Annotated[bool, typer.Option("--learned", help="Who taught, who learned most, who became a hub.")] = False,
     plot: Annotated[Path | None, typer.Option(help="With --learned: draw it into this file (PNG, SVG, PDF).")] = None,
+    where: Reader = None,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
@@ -278,6 +285,8 @@ def stats(
     with screen.reported(as_json), existing(at) as memory:
         if plot is not None and not learned:
             raise InvalidInput("--plot draws the account: say --learned too")
+        if learned and where:
+            raise InvalidInput("--learned names actors and questions, which are the owner's: leave out --where")
         if learned:
             with screen.working("accounting", as_json):
                 account = accounting.report(memory)
@@ -285,7 +294,7 @@ def stats(
                     accounting.plot(account, plot)
             screen.emit(account.to_dict()) if as_json else _account(account, plot)
             return
-        found = memory.stats()
+        found = memory.stats(filter_of(where))
         if as_json:
             screen.emit(found.to_dict())
             return

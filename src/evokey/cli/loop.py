@@ -15,7 +15,7 @@ from rich.markup import escape
 
 import evokey
 from evokey.cli import screen
-from evokey.cli.options import HERE, AsJson, At, existing
+from evokey.cli.options import HERE, AsJson, At, Where, existing, filter_of
 from evokey.cli.parts import listed
 from evokey.errors import InvalidInput
 from evokey.evolution.saturation import Saturation
@@ -37,15 +37,16 @@ def verifiers(as_json: AsJson = False) -> None:
 def ask(
     query: Annotated[str, typer.Argument(help="The question.")],
     k: Annotated[int, typer.Option("-k", help="How many documents the model reads.")] = 5,
+    where: Where = None,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
     """Answer from the documents that the plain query finds, with their ids. Needs a language model (evokey llms)."""
     with screen.reported(as_json), existing(at) as memory:
         if as_json:
-            screen.emit(_told(memory.ask(query, k)))
+            screen.emit(_told(memory.ask(query, k, filter_of(where))))
             return
-        stream = memory.ask_stream(query, k)
+        stream = memory.ask_stream(query, k, filter_of(where))
         answer = yield_to_screen(stream)
         if not answer.text:
             screen.say("[dim]the documents found do not say[/]")

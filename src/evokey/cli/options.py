@@ -16,6 +16,11 @@ from evokey.settings import FILE, place
 
 At = Annotated[Path, typer.Option("--at", help="Directory of the memory.", envvar="EVOKEY_AT")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value, for machines.")]
+Where = Annotated[list[str] | None, typer.Option(help="field=value (again: one of), year>=2020, year<2024.")]
+Reader = Annotated[
+    list[str] | None,
+    typer.Option("--where", help="What the reader may see, as in search: no names and no questions of others."),
+]
 HERE = Path(".evokey")
 CONDITION = re.compile(r"(?P<field>[^<>=]+)(?P<sign><=|>=|=|<|>)(?P<value>.*)", re.DOTALL)
 BOUND = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
@@ -58,6 +63,11 @@ def conditions(said: list[str]) -> dict[str, Any]:
         else:
             known[BOUND[sign]] = _number(one, value)
     return found
+
+
+def filter_of(said: list[str] | None) -> dict[str, Any] | None:
+    """What was said as a filter; None if nothing was."""
+    return conditions(said or []) or None
 
 
 def _meanings(value: str) -> list[Any]:

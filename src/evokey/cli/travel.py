@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from evokey import doctor as doctor_
 from evokey.cli import screen
-from evokey.cli.options import HERE, AsJson, At, component, existing, graded, not_there
+from evokey.cli.options import HERE, AsJson, At, Reader, component, existing, filter_of, graded, not_there
 from evokey.errors import InvalidInput
 from evokey.settings import FILE, place
 from evokey.types import Epoch, EpochDiff, EpochReport, Explanation, QueryChange, View
@@ -50,12 +50,13 @@ def _epoch(one: Epoch, current: int) -> dict[str, Any]:
 def diff(
     before: Annotated[int, typer.Argument(help="The earlier epoch; 0 is untaught.")],
     after: Annotated[int | None, typer.Argument(help="The later one; the current epoch if left out.")] = None,
+    where: Reader = None,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
     """Compare two epochs: which documents had learned what, and which taught questions are answered differently."""
     with screen.reported(as_json), existing(at) as memory:
-        found = memory.diff(before, memory.stats().epoch if after is None else after)
+        found = memory.diff(before, memory.stats().epoch if after is None else after, filter_of(where))
         if as_json:
             screen.emit(found.to_dict())
             return
@@ -106,12 +107,13 @@ def rollback(
 def explain(
     id: Annotated[str, typer.Argument(help="The document.")],
     query: Annotated[str | None, typer.Argument(help="A question: how does it score, and why?")] = None,
+    where: Reader = None,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
     """Say what a document has learned, from whom, and what that does to a question."""
     with screen.reported(as_json), existing(at) as memory:
-        told = memory.explain(id, query)
+        told = memory.explain(id, query, where=filter_of(where))
         if as_json:
             screen.emit(told.to_dict())
             return
@@ -119,7 +121,7 @@ def explain(
 
 
 def _tell(told: Explanation) -> None:
-    screen.say(f"[bold]{escape(told.document)}[/]: {screen.several(len(told.lessons), 'lesson')}")
+    screen.say(f"[bold]{escape(told.document)}[/]: {screen.several(told.taught, 'lesson')}")
     for lesson in told.lessons[-20:]:
         grade = lesson.verdicts[0].grade
         colour = "green" if grade > 0 else "red" if grade < 0 else "dim"

@@ -107,6 +107,8 @@ def overlay(retriever: Retriever, lessons: Own, choice: Choice) -> Overlay | Non
     if not (heard.grades or heard.wrong):
         return None
     made = _attribute(retriever, heard).overlay(choice)
+    if choice.away and made.against is None:  # reckoned in one way, whether another document was wrong or none
+        made = replace(made, against=choice.step * made.evidence)
     return replace(made, learned={}) if len(made.documents) else None
 
 

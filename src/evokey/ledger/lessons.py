@@ -222,8 +222,8 @@ class Lessons:
         """The same, of the lessons that hold for some document that is not restricted (by that field)."""
         holds = f"EXISTS (SELECT 1 FROM verdicts v {HOLDS} WHERE v.lesson = l.number AND {PUBLIC})"
         rows = self._db.all(
-            f"SELECT query, number IN ({HELD}) AS waits, min(vector) FROM lessons l WHERE vector IS NOT NULL AND {holds} "
-            "GROUP BY query, waits ORDER BY waits DESC",
+            f"SELECT query, number IN ({HELD}) AS waits, min(vector) FROM lessons l "
+            f"WHERE vector IS NOT NULL AND {holds} GROUP BY query, waits ORDER BY waits DESC",
             (restricted,),
         )
         return {query: np.frombuffer(blob, np.float32) for query, _, blob in rows}
@@ -242,10 +242,12 @@ class Lessons:
         within, values = _within("number", up_to, omitted)
         return [row[0] for row in self._db.all(f"SELECT number FROM lessons WHERE {within} ORDER BY number", values)]
 
-    def count_pending(self, up_to: int, omitted: Omitted) -> int:
-        """Lessons, not on hold, beyond those up to a number."""
+    def count_pending(self, up_to: int, omitted: Omitted, about: Sequence[int] | None = None) -> int:
+        """Lessons, not on hold, beyond those up to a number; of all, or those that name some of these documents."""
         within, values = _within("number", up_to, omitted)
         sql = f"SELECT count(*) FROM lessons WHERE number NOT IN ({HELD}) AND NOT ({within})"
+        if about is not None:
+            sql, values = f"{sql} AND {ABOUT}", (*values, json.dumps(list(about)))
         return int(self._db.one(sql, values)[0])
 
     def held(self) -> Omitted:
@@ -272,13 +274,10 @@ class Lessons:
         handed = "SELECT query FROM lessons WHERE vector IS NOT NULL AND number = ?"
         connection.executemany(f"DELETE FROM pools WHERE query IN ({handed})", rows)
 
-    def count_about(self, numbers: Sequence[int], after: int = 0) -> int:
-        """Lessons after a number that name some of these documents."""
-        sql = (
-            "SELECT count(DISTINCT v.lesson) FROM verdicts v JOIN documents d ON d.id = v.document "
-            "WHERE v.lesson > ? AND d.number IN (SELECT value FROM json_each(?))"
-        )
-        return int(self._db.one(sql, (after, json.dumps(list(numbers))))[0])
+    def count_about(self, numbers: Sequence[int], *, held: bool = False) -> int:
+        """Lessons that name some of these documents; or those of them that are on hold."""
+        sql = f"SELECT count(*) FROM lessons WHERE {ABOUT}" + (f" AND number IN ({HELD})" if held else "")
+        return int(self._db.one(sql, (json.dumps(list(numbers)),))[0])
 
     def set_aside(self, among: Sequence[int] | None = None) -> int:
         """Verdicts whose document is gone or says something else now; or on some documents that say something else."""
@@ -324,6 +323,11 @@ class Lessons:
 
 
 HELD = "SELECT lesson FROM held"
+ABOUT = (
+    "number IN (SELECT v.lesson FROM verdicts v JOIN documents d ON d.id = v.document "
+    "WHERE d.number IN (SELECT value FROM json_each(?)))"
+)
+"""A lesson that names some of the documents whose numbers are given."""
 SELECTED = {
     "query": "l.query = ?",
     "actor": "l.actor = ?",
