@@ -6,12 +6,12 @@ import csv
 import io
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from evokey.errors import InvalidDocument
+from evokey.keys import markdown
 from evokey.types import Document
 
 JSONL = {".jsonl", ".ndjson"}
@@ -20,8 +20,6 @@ MARKDOWN = {".md", ".markdown"}
 TEXT = {".txt", ".text"}
 KNOWN = JSONL | set(TABLES) | MARKDOWN | TEXT
 FIELDS = ("id", "_id", "text", "title", "metadata")
-HEADING = re.compile(r"^#[ \t]+(\S.*?)[ \t]*#*[ \t\r]*$", re.MULTILINE)
-FENCED = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
 def read(path: Path) -> Iterator[Document]:
@@ -61,8 +59,8 @@ def _file(path: Path, id: str) -> Iterator[Document]:
         yield from _table(path, TABLES[ending])
         return
     text = decoded(str(path), path.read_bytes())
-    heading = HEADING.search(FENCED.sub("", text)) if ending in MARKDOWN else None
-    yield Document(id, text, heading.group(1) if heading else path.stem, {"path": id})
+    heading = markdown.title(text) if ending in MARKDOWN else ""
+    yield Document(id, text, heading or path.stem, {"path": id})
 
 
 def _jsonl(path: Path) -> Iterator[Document]:

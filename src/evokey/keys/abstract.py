@@ -32,7 +32,7 @@ SAME = 0.6
 """Two sentences of this cosine say the same."""
 
 _HEADING = re.compile(
-    r"^[ \t]*(?:\#{1,6}[ \t]*)?(?:\d+\.?[ \t]+)?(?:\*\*|__)?abstract(?:\*\*|__)?[ \t]*"
+    r"^[ \t]*(?:\#{1,6}[ \t]*)?(?:\d+\.?[ \t]+)?(?:\*\*|__)?abstract(?:\*\*|__)?[ \t]*+"
     r"(?P<inline>[:.—–-](?:\*\*|__)?[ \t]*(?=\S))?(?(inline)|[:.]?[ \t\r]*(?:\n[ \t\r]*)+)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -100,10 +100,12 @@ def _prose(text: str, tokens: int) -> bool:
 def _summary(text: str, tokens: int, corpus: Corpus) -> str:
     found = [text[start:end] for (start, end), _ in zip(spans(text), range(MOST), strict=False)]
     bags = [_weighed(sentence, corpus) for sentence in found]
+    squares = [_square(bag) for bag in bags]
     centroid: Counter[str] = Counter()
     for bag in bags:
         centroid.update(bag)
-    near = [_cosine(bag, centroid) for bag in bags]
+    whole = _square(centroid)  # once: of a long text it has as many words as all sentences together
+    near = [_cosine(bag, centroid, square * whole) for bag, square in zip(bags, squares, strict=True)]
     taken: list[int] = []
     room = tokens
     for number in sorted(range(len(found)), key=lambda number: (-near[number], number)):
@@ -111,7 +113,7 @@ def _summary(text: str, tokens: int, corpus: Corpus) -> str:
         if (
             len(bags[number]) >= TELLING
             and length <= room
-            and all(_cosine(bags[number], bags[other]) < SAME for other in taken)
+            and all(_cosine(bags[number], bags[other], squares[number] * squares[other]) < SAME for other in taken)
         ):
             taken.append(number)
             room -= length
@@ -123,9 +125,10 @@ def _weighed(sentence: str, corpus: Corpus) -> Counter[str]:
     return Counter({word: count * idf(word, corpus) for word, count in counts.items()})
 
 
-def _cosine(one: Counter[str], other: Counter[str]) -> float:
+def _cosine(one: Counter[str], other: Counter[str], squares: float) -> float:
+    """By the product of their squared lengths."""
     product = sum(weight * other[word] for word, weight in one.items())
-    return product / math.sqrt(_square(one) * _square(other)) if product else 0.0
+    return product / math.sqrt(squares) if product else 0.0
 
 
 def _square(bag: Counter[str]) -> float:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from evokey.errors import InvalidSettings
+from evokey.keys import markdown
 from evokey.keys.full import Full
 from evokey.keys.sentences import Span, cut, first, size, spans
 from evokey.protocols import Corpus
@@ -22,9 +23,10 @@ from evokey.types import Document
 MOST = 2_000
 """Headings of a document above which they begin no chunks of their own: those would be a line each."""
 
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+")
+LONGEST = 8
+"""Characters of a heading that are looked at, for each token it may have: a token and its space have at most seven."""
+
 _UNDERLINE = re.compile(r" {0,3}(?:={3,}|-{3,})[ \t\r]*$")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +115,9 @@ class Chunks:
 
     def _prefix(self, title: str, path: Sequence[_Block]) -> str:
         """Title and headings, in at most a third of a chunk: the outer headings give way first."""
-        parts = [title, *(block.title for block in path if block.title.lower() != title.lower())]
-        parts = [part for part in parts if part]
         most = self.tokens // 3
+        title, *headings = (part[: LONGEST * most] for part in (title, *(block.title for block in path)))
+        parts = [part for part in (title, *(one for one in headings if one.lower() != title.lower())) if part]
         while len(parts) > 1 and size(" > ".join(parts)) > most:
             del parts[1]
         return first(" > ".join(parts), most)
@@ -165,24 +167,21 @@ def _blocks(text: str) -> Iterator[_Block]:
 def _lines(text: str) -> Iterator[_Block]:
     """Each line with its kind; the lines of one code block bear one number as their level."""
     lines = text.split("\n")
-    fence, number, start, after_blank = "", 0, 0, True
+    mark, number, start, after_blank = "", 0, 0, True
     underlined = False
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         end = start + len(line)
-        opening = _FENCE.match(line)
-        heading = _HEADING.match(line)
-        title = " ".join(line[heading.end() :].rstrip("# \t\r").split()) if heading else ""
+        level, title = markdown.heading(line)
         if underlined:
             underlined = False
-        elif fence:
+        elif mark:
             yield _Block("whole", start, end, number)
-            if line.strip() and not line.strip().strip(fence[0]) and len(line.strip()) >= len(fence):
-                fence = ""
-        elif opening:
-            fence, number = opening.group(1), number + 1
+            mark = markdown.fence(line, mark)
+        elif mark := markdown.fence(line, ""):
+            number += 1
             yield _Block("whole", start, end, number)
-        elif heading and title:
-            yield _Block("heading", start, end, heading.group().count("#"), title)
+        elif level:
+            yield _Block("heading", start, end, level, " ".join(title.split()))
         elif after_blank and _UNDERLINE.match(below) and _plain(line):
             underlined = True
             yield _Block("heading", start, end + 1 + len(below), 1 if "=" in below else 2, " ".join(line.split()))

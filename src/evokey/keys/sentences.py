@@ -21,7 +21,7 @@ _LINE_MARK = re.compile(
 _WHOLE_LINE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\||`{3}|~{3})")
 _WRAPPED = 40
 """Characters from which on a line may have been wrapped, so that its sentence goes on in the next."""
-_LAST_WORD = re.compile(r"(?:(\S+)\s+)?[(\[\"'“‘]*(\S+)$")
+_OPENING = "([\"'“‘"
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 _BEFORE_MORE = frozenset(
     (
@@ -121,10 +121,9 @@ def _ends(text: str, start: int, mark: re.Match[str]) -> bool:
         return not (
             following.islower() and (mark.group()[-1] in "\"'”’»)" or mark.group()[0] == "…" or ".." in mark.group())
         )
-    before = _LAST_WORD.search(text[max(start, mark.start() - 60) : mark.start()])
-    if not before:
+    previous, word = _last_words(text[max(start, mark.start() - 60) : mark.start()])
+    if not word:
         return True
-    previous, word = before.group(1) or "", before.group(2)
     known = word.lower()
     if known in _BEFORE_MORE:
         return False
@@ -133,3 +132,12 @@ def _ends(text: str, start: int, mark: re.Match[str]) -> bool:
     if len(word) == 1 and word.isupper():
         return bool(previous) and not previous[:1].isupper()  # George W. Bush; but: vitamin C. The
     return bool(previous) or not word.isdigit()  # "2." alone is a list's number
+
+
+def _last_words(text: str) -> tuple[str, str]:
+    """The last two words, the last one without what opens it; none if white space comes last."""
+    text = text.removesuffix("\n")
+    if not text or text[-1].isspace():
+        return "", ""
+    *_, previous, word = ["", *text.split()[-2:]]
+    return previous, word.lstrip(_OPENING) or word[-1]

@@ -21,7 +21,7 @@ from evokey.ingest.files import decoded
 
 Run = Mapping[str, Sequence[tuple[str, float]]]
 """Query id → (document id, score), best first."""
-TOP = re.compile(r"<top>(.*?)</top>", re.DOTALL | re.IGNORECASE)
+TOP = re.compile(r"<(/?)top>", re.IGNORECASE)
 FIELD = re.compile(r"<(num|title|desc|narr)>(.*?)(?=<num>|<title>|<desc>|<narr>|$)", re.DOTALL | re.IGNORECASE)
 LABEL = re.compile(r"^\s*(Number|Topic|Description|Narrative)\s*:", re.IGNORECASE)
 TAG = re.compile(r"</?\w+>")
@@ -182,15 +182,29 @@ def _number(where: str, cell: str) -> float:
 
 
 def _blocks(path: Path, text: str) -> Iterator[Topic]:
-    blocks = list(TOP.finditer(text))
-    if len(blocks) != text.lower().count("<top>"):
-        raise InvalidInput(f"{path} has a <top> that no </top> closes, after topic {len(blocks)}")
-    for block in blocks:
-        fields = {name.lower(): _content(content) for name, content in FIELD.findall(block.group(1))}
-        where = f"{path}, line {text.count(chr(10), 0, block.start()) + 1}"
+    for start, end in _spans(path, text):
+        fields = {name.lower(): _content(content) for name, content in FIELD.findall(text[start:end])}
         if not fields.get("num") or not (fields.get("title") or fields.get("desc")):
-            raise InvalidInput(f"{where}: a topic needs <num>, and <title> or <desc>")
+            line = text.count("\n", 0, start) + 1
+            raise InvalidInput(f"{path}, line {line}: a topic needs <num>, and <title> or <desc>")
         yield Topic(fields["num"], fields.get("title", ""), fields.get("desc", ""), fields.get("narr", ""))
+
+
+def _spans(path: Path, text: str) -> list[tuple[int, int]]:
+    """From where to where each topic goes, found in one pass."""
+    found: list[tuple[int, int]] = []
+    start: int | None = None
+    for mark in TOP.finditer(text):
+        if start is not None and mark[1]:
+            found.append((start, mark.start()))
+            start = None
+        elif start is None and not mark[1]:
+            start = mark.end()
+        elif start is not None:
+            break
+    if start is not None:
+        raise InvalidInput(f"{path} has a <top> that no </top> closes, after topic {len(found)}")
+    return found
 
 
 def _content(field: str) -> str:
