@@ -41,7 +41,7 @@ def test_settings_that_name_another_encoder_are_an_error_with_the_way_out(
     taught(opened, commands, encoder="bm25").close()
     file = tmp_path / "kb" / "evokey.toml"
     file.write_text(file.read_text() + 'language = "german"\n')
-    with pytest.raises(EncoderMismatch, match=r"bm25/english/1.* bm25/german/1.*evokey doctor --reencode"):
+    with pytest.raises(EncoderMismatch, match=r"bm25/english/2.* bm25/german/2.*evokey doctor --reencode"):
         opened()
     documents, report = doctor.reencoded(tmp_path / "kb")
     assert documents == len(commands) and report is not None and report.published

@@ -107,7 +107,7 @@ def test_an_empty_file_is_the_default_and_a_table_may_say_less_or_more(tmp_path:
     ("content", "error", "message"),
     [
         ("policy = [", InvalidSettings, "is not valid TOML"),
-        ("format = 2", NewerFormat, r"has format 2, this evokey reads up to 1; upgrade with: pip install -U evokey"),
+        ("format = 3", NewerFormat, r"has format 3, this evokey reads up to 2; upgrade with: pip install -U evokey"),
         ('polcy = "guarded"\nexpandr = "x"', InvalidSettings, "has unknown settings: expandr, polcy"),
         ('policy = "greedy"', UnknownComponent, "no policy called 'greedy'"),
         ('[[retriever]]\nkeys = "full"', InvalidSettings, r"has a \[\[retriever\]\] without an encoder"),
@@ -146,7 +146,7 @@ def test_a_bad_option_of_an_encoder_is_named(tmp_path: Path, option: str, messag
 def test_a_new_memory_keeps_its_settings_beside_its_data(tmp_path: Path, opened: Opener) -> None:
     opened(encoder="bm25")
     assert (tmp_path / "kb" / "evokey.toml").read_text() == (
-        'format = 1\npolicy = "guarded"\nexpander = "query"\n\n'
+        'format = 2\npolicy = "guarded"\nexpander = "query"\n\n'
         '[[retriever]]\nencoder = "bm25"\nkeys = "full"\nstore = "sparse"\n'
     )
 
@@ -285,9 +285,9 @@ def test_a_place_below_a_file_is_no_memory(tmp_path: Path) -> None:
 def test_a_memory_of_a_newer_format_is_refused_and_left_untouched(tmp_path: Path, opened: Opener) -> None:
     opened(encoder="bm25").close()
     stored = tmp_path / "kb" / "evokey.toml"
-    stored.write_text(stored.read_text().replace("format = 1", "format = 99") + 'shape = "round"\n')
+    stored.write_text(stored.read_text().replace("format = 2", "format = 99") + 'shape = "round"\n')
     before = everything(tmp_path)
-    with pytest.raises(NewerFormat, match="has format 99, this evokey reads up to 1; upgrade with: pip install -U"):
+    with pytest.raises(NewerFormat, match="has format 99, this evokey reads up to 2; upgrade with: pip install -U"):
         evokey.open(tmp_path / "kb")
     assert everything(tmp_path) == before
 

@@ -13,7 +13,7 @@ from evokey.errors import InvalidSettings
 from evokey.ledger.sqlite import FILE as LEDGER
 from evokey.ledger.sqlite import Database
 from evokey.registry import Named
-from evokey.settings import FILE, read, replaced, retrievers, settings_of
+from evokey.settings import FILE, FORMAT, read, replaced, retrievers, settings_of
 from evokey.stores.segments import damaged
 from evokey.types import EpochReport
 
@@ -51,7 +51,7 @@ def reencoded(folder: Path, encoders: Sequence[Named] = ()) -> tuple[int, EpochR
 
     Nothing learned is lost: lessons are texts. Returns the number of documents and what was published.
     """
-    settings = read(folder / FILE)
+    settings = replace(read(folder / FILE), format=FORMAT)  # made as a new memory is
     if encoders:
         keys = {"name": settings.retrievers[0].keys, **settings.retrievers[0].keys_options}
         settings = replace(settings, retrievers=settings_of(encoder=encoders, keys=keys).retrievers)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evokey import registry
+from evokey.encoders.earlier import options_of
 from evokey.errors import InvalidSettings, NewerFormat, NotAMemory
 from evokey.evolution.policy import Policy
 from evokey.expanders.base import make
@@ -26,7 +27,7 @@ from evokey.types import Attempt
 from evokey.verifiers.build import build as build_verifier
 
 FILE = "evokey.toml"
-FORMAT = 1
+FORMAT = 2
 STORES = {"dense": "flat", "multi": "late", "sparse": "sparse"}
 PARTS = ("expander", "fusion", "reranker", "llm", "generator", "verifier")
 KNOWN = {*PARTS, "format", "policy", "retriever", "at", "policy_options", "traffic", "restricted"}
@@ -61,6 +62,8 @@ class Settings:
     restricted: str | None = None
     """A field of the metadata: a document that has it, neither empty nor false, is restricted. What is taught about
     it stays its own (docs/permissions.md)."""
+    format: int = field(default=FORMAT, compare=False)
+    """Of a memory that is there: how it is made stays as it was then, where a later format makes it otherwise."""
 
 
 def settings_of(
@@ -155,7 +158,7 @@ def resolved(path: Path, said: Mapping[str, Any]) -> tuple[Path, Settings]:
     file = folder / FILE
     if not file.exists():
         _refuse_foreign(folder)
-        return folder, described or settings_of(**said)
+        return folder, replace(described, format=FORMAT) if described else settings_of(**said)
     stored = read(file)
     if described is not None and described != stored:
         raise InvalidSettings(f"{folder} was made with {told(stored)}; {path} now says {told(described)}. {OTHERWISE}")
@@ -250,7 +253,7 @@ def replaced(folder: Path, settings: Settings) -> None:
 
 
 def retrievers(settings: Settings, folder: Path) -> list[Retriever]:
-    return [_retriever(one, folder / "keys" / one.encoder) for one in settings.retrievers]
+    return [_retriever(one, settings.format, folder / "keys" / one.encoder) for one in settings.retrievers]
 
 
 def fusion(settings: Settings, retrievers: Sequence[Retriever]) -> Fusion:
@@ -312,8 +315,8 @@ def policy(settings: Settings) -> Policy:
     return made
 
 
-def _retriever(one: RetrieverSettings, folder: Path) -> Retriever:
-    encoder = registry.made("encoder", one.encoder, one.options)
+def _retriever(one: RetrieverSettings, format: int, folder: Path) -> Retriever:
+    encoder = registry.made("encoder", one.encoder, options_of({"name": one.encoder, **one.options}, format))
     keys = registry.made("keys", one.keys, one.keys_options)
     if one.encoder == "given":
         return GivenRetriever(one.encoder, encoder, keys, folder)
@@ -339,6 +342,7 @@ def read(path: Path) -> Settings:
             policy_options={**found.get("policy_options", {}), **options},  # once they stood apart
             traffic=found.get("traffic", default.traffic),
             restricted=found.get("restricted"),
+            format=found.get("format", FORMAT),
             **{part: _component(path, part, found[part]) for part in PARTS if part in found},
         )
     )
@@ -382,7 +386,7 @@ def written(settings: Settings) -> str:
     default = Settings()
     options = settings.policy_options
     top: dict[str, Any] = {
-        "format": FORMAT, "policy": {"name": settings.policy, **options} if options else settings.policy
+        "format": settings.format, "policy": {"name": settings.policy, **options} if options else settings.policy
     }  # fmt: skip
     for part in PARTS:
         said = getattr(settings, part)

@@ -2,28 +2,30 @@
 
 Document side: count / (count + k1·(1 − b + b·length / average)). Query side: count · ln(1 + (N − df + ½) / (df + ½)).
 A text becomes its counted stems; the store derives the weights, because they follow the documents that come and go.
-Stemming is Snowball's, in any of its languages; stop words are dropped in English alone (idf makes the others light).
+Words are made by evokey.words, in any script, and stemmed by Snowball (stems.py); stop words are dropped in English
+alone (idf makes the others light). How words are made has a number in the identity: keys of two analysers never mix.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 import Stemmer
 
+from evokey.encoders.stems import UNSTEMMED, Stems, stemmer, stemmer_by_script
 from evokey.errors import InvalidSettings
 from evokey.protocols import Bag, Cost
 from evokey.types import Scores
+from evokey.words import split
 
-UNSTEMMED = "none"
-WORDS = 100_000
-"""Words whose stems are kept."""
-WORD = re.compile(r"[^\W_]+")
-PLAIN = bytes(ord(chr(code).lower()) if chr(code).isalnum() else ord(" ") for code in range(128)).ljust(256)
-"""What each character of a plain (ASCII) text becomes, before that is split: the same words in half the time."""
+ANALYSER = 2
+"""The newest way to make words of a text."""
+FIRST = re.compile(r"[^\W_]+")
+"""Words as analyser 1 had them: they break at accents and vowel signs, and unspaced scripts are whole clauses."""
 STOP_WORDS = frozenset(
     (
         "a an and are as at be but by for if in into is it no not of on or such that the their then there these they "
@@ -33,33 +35,23 @@ STOP_WORDS = frozenset(
 )
 
 
-class Stems(dict[str, str | None]):
-    """Word → its stem, None for a stop word: worked out once, and kept for so many words."""
-
-    def __init__(self, stem: Callable[[str], str], stop_words: frozenset[str]) -> None:
-        super().__init__()
-        self._stem, self._stop_words = stem, stop_words
-
-    def __missing__(self, word: str) -> str | None:
-        if len(self) >= WORDS:
-            self.clear()
-        found = self[word] = None if word in self._stop_words else self._stem(word)
-        return found
-
-
 class BM25:
     kind: ClassVar[str] = "sparse"
     cost: ClassVar[Cost] = "nothing"
 
-    def __init__(self, k1: float = 0.9, b: float = 0.4, language: str = "english") -> None:
+    def __init__(self, k1: float = 0.9, b: float = 0.4, language: str = "english", analyser: int = ANALYSER) -> None:
+        """analyser: 1 is how words were made before 2; memories from then go on with it until they are re-encoded."""
         if not (k1 > 0 and 0 <= b <= 1):
             raise InvalidSettings(f"bm25 needs k1 > 0 and 0 ≤ b ≤ 1, not k1={k1}, b={b}")
         known = [*Stemmer.algorithms(), UNSTEMMED]
         if language not in known:
             raise InvalidSettings(f"bm25 knows no language {language!r}; choose one of: {', '.join(sorted(known))}")
+        if analyser not in (1, ANALYSER):
+            raise InvalidSettings(f"bm25 has the analysers 1 and {ANALYSER}, not {analyser!r}")
         self.k1, self.b = k1, b
-        self.identity = f"bm25/{language}/1"
-        stem = str if language == UNSTEMMED else Stemmer.Stemmer(language, 0).stemWord
+        self.identity = f"bm25/{language}/{analyser}"
+        self._split = _split_as_first if analyser == 1 else partial(split, turkish=language == "turkish")
+        stem = stemmer(language) if analyser == 1 else stemmer_by_script(language)
         self._stems = Stems(stem, STOP_WORDS if language in ("english", "porter") else frozenset())
 
     def documents(self, texts: Sequence[str]) -> list[Bag]:
@@ -70,8 +62,7 @@ class BM25:
 
     def _bag(self, text: str) -> Bag:
         stems, bag = self._stems, dict[str, int]()
-        plain = text.isascii()
-        for word in text.encode().translate(PLAIN).decode().split() if plain else WORD.findall(text.lower()):
+        for word in self._split(text):
             stem = stems[word]
             if stem is not None:
                 bag[stem] = bag.get(stem, 0) + 1
@@ -82,3 +73,7 @@ class BM25:
 
     def idf(self, documents: int, frequency: int) -> float:
         return math.log(1 + (documents - frequency + 0.5) / (frequency + 0.5))
+
+
+def _split_as_first(text: str) -> list[str]:
+    return split(text) if text.isascii() else FIRST.findall(text.lower())

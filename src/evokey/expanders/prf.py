@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
-from evokey.encoders.bm25 import STOP_WORDS, WORD
+from evokey.encoders.bm25 import STOP_WORDS
 from evokey.errors import ExpansionFailed, InvalidSettings
 from evokey.expanders.base import check, one_of
 from evokey.expanders.units import LONGEST, handfuls, shortened, tidy
 from evokey.keys.sentences import lead
 from evokey.protocols import Look
 from evokey.types import Document, Expansion, Unit
+from evokey.words import split
 
 LEAD = 64
 """Tokens of a document's lead."""
@@ -65,5 +66,5 @@ class PRF:
 
 def _model(text: str) -> dict[str, float]:
     """How likely a text's next word is this one; stop words and single signs say nothing."""
-    counts = Counter(word for word in WORD.findall(text.lower()) if word not in STOP_WORDS and len(word) > 1)
+    counts = Counter(word for word in split(text) if word not in STOP_WORDS and len(word) > 1)
     return {word: count / counts.total() for word, count in counts.items()}

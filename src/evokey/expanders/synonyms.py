@@ -17,12 +17,13 @@ from typing import Any, ClassVar
 import nltk.data
 from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
-from evokey.encoders.bm25 import STOP_WORDS, WORD
+from evokey.encoders.bm25 import STOP_WORDS
 from evokey.errors import ExpansionFailed, InvalidSettings
 from evokey.expanders.base import check
 from evokey.expanders.units import MOST, normal, tidy
 from evokey.protocols import Look
 from evokey.types import Expansion, Unit
+from evokey.words import split
 
 DEBIAN = Path("/usr/share/wordnet")
 LONGEST_TERM = 4
@@ -63,7 +64,7 @@ class Synonyms:
     def _otherwise(self, query: str) -> Iterator[list[str]]:
         said = set(normal(query).split())
         said |= {base for word in said for kind in "nva" if (base := self._wordnet.morphy(word, kind))}
-        for term, before in self._terms(WORD.findall(query.lower())):
+        for term, before in self._terms(split(query)):
             words: dict[str, None] = {}
             for sense in self._meanings(term, before):
                 words |= dict.fromkeys(lemma.replace("_", " ") for lemma in self._lemmas(sense))

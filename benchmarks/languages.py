@@ -1,0 +1,89 @@
+"""What the default retrievers find in other languages: the same twelve questions and answers, written in each of them.
+
+    python benchmarks/languages.py [--out FILE]
+
+Each language has a memory of its own with its twelve answers (benchmarks/data/languages.tsv: language, question,
+answer). Counted is how many of the twelve questions find their answer first: by BM25 with the analyser of before (1)
+and of now, by WordLlama, and by both fused as in a new memory; then by WordLlama with the questions in English. Trust
+is the part of its weight that BM25 keeps in the fusion, on the mean. Twelve is few: one more or less is chance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import evokey
+from evokey.encoders.bm25 import BM25
+from evokey.keys.full import Full
+from evokey.ledger.documents import Entry
+from evokey.retriever import SparseRetriever
+
+HERE = Path(__file__).parent
+PAIRS = HERE / "data" / "languages.tsv"
+RESULTS = HERE / "results" / "languages.json"
+NAMES = {
+    "en": "English", "de": "German", "es": "Spanish", "tr": "Turkish", "ru": "Russian", "el": "Greek", "ar": "Arabic",
+    "he": "Hebrew", "hi": "Hindi", "th": "Thai", "zh": "Chinese", "ja": "Japanese", "ko": "Korean",
+}  # fmt: skip
+SYSTEMS: dict[str, Any] = {
+    "bm25, analyser 1": {"name": "bm25", "analyser": 1},
+    "bm25": "bm25",
+    "wordllama": "wordllama",
+    "hybrid": ["bm25", "wordllama"],
+}
+Pair = tuple[str, str]
+
+
+def pairs() -> dict[str, list[Pair]]:
+    found: dict[str, list[Pair]] = {}
+    for line in PAIRS.read_text("utf-8").splitlines():
+        language, question, answer = line.split("\t")
+        found.setdefault(language, []).append((question, answer))
+    return found
+
+
+def first_hits(encoder: Any, questions: list[str], answers: list[str]) -> int:
+    """How many questions find their answer first."""
+    with tempfile.TemporaryDirectory() as folder, evokey.open(folder, encoder=encoder) as memory:
+        memory.add([evokey.Document(str(at), answer) for at, answer in enumerate(answers)])
+        found = [memory.search(question, k=1) for question in questions]
+    return sum(bool(hits) and hits[0].id == str(at) for at, hits in enumerate(found))
+
+
+def trust(questions: list[str], answers: list[str]) -> float:
+    retriever = SparseRetriever("bm25", BM25(), Full(), None)
+    entries = [Entry(at, evokey.Document(str(at), answer), None) for at, answer in enumerate(answers)]
+    retriever.index(entries, None)  # type: ignore[arg-type]  # full keys ask nothing of a corpus
+    return fmean(retriever.question(question, {}).trust for question in questions)
+
+
+def measured(language: str, all_pairs: dict[str, list[Pair]]) -> dict[str, Any]:
+    questions, answers = map(list, zip(*all_pairs[language], strict=True))
+    english = [question for question, _ in all_pairs["en"]]
+    return {
+        "language": NAMES[language],
+        "questions": len(questions),
+        "first": {name: first_hits(encoder, questions, answers) for name, encoder in SYSTEMS.items()},
+        "first, asked in English": first_hits("wordllama", english, answers),
+        "trust": round(trust(questions, answers), 3),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    all_pairs = pairs()
+    rows = [measured(language, all_pairs) for language in NAMES]
+    given.out.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    for row in rows:
+        print(row)
+
+
+if __name__ == "__main__":
+    main()
