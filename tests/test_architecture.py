@@ -23,7 +23,7 @@ ORDER = [
     ["lens"],
     ["overlay"],
     ["retriever"],
-    ["explain"],
+    ["explain", "indexing"],
     ["evolution"],
     ["loop"],
     ["settings", "index"],

@@ -528,7 +528,8 @@ def test_stats_count_what_the_memory_holds(tmp_path: Path, at: Path) -> None:
     stats = value(run("stats", "--at", at, "--json"))
     assert stats.pop("bytes") > 0
     assert stats == {
-        "documents": 6, "empty_documents": 1, "lessons": 2, "set_aside": 1, "held": 0, "pending": 1, "epoch": 1,
+        "documents": 6, "empty_documents": 1, "documents_without_keys": 0, "lessons": 2, "set_aside": 1, "held": 0,
+        "pending": 1, "epoch": 1,
         "documents_touched": 1, "retrievers": ["bm25"], "policy": "guarded",
         "calls": 0, "calls_saved": 0, "false_hits": 0, "tokens": 0, "money": 0.0,
     }  # fmt: skip

@@ -92,7 +92,8 @@ class Wire:
                 return self.first.pop(0)
         if request.path not in self.answers:
             return Reply(404, {"error": {"message": f"no such path: {request.path}"}})
-        return Reply(body=self.answers[request.path](request.body), delay=self._delay)
+        answer = self.answers[request.path](request.body)
+        return answer if isinstance(answer, Reply) else Reply(body=answer, delay=self._delay)
 
     def entered(self, by: int) -> None:
         with self._lock:

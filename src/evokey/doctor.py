@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from evokey import memory as memory_
 from evokey.errors import InvalidSettings
+from evokey.indexing import NAMED, Watch, attempt, named, reason
+from evokey.ledger.documents import Documents
+from evokey.ledger.lessons import Pools
 from evokey.ledger.sqlite import FILE as LEDGER
 from evokey.ledger.sqlite import Database
-from evokey.registry import Named
+from evokey.ledger.words import Words
+from evokey.registry import Named, encoder_cost
+from evokey.retriever import Retriever
 from evokey.settings import FILE, FORMAT, read, replaced, retrievers, settings_of
-from evokey.stores.segments import damaged
+from evokey.stores.segments import covered, damaged
 from evokey.types import EpochReport
 
 
@@ -24,6 +32,7 @@ class Finding:
     mended_by: str
 
 
+log = logging.getLogger("evokey")
 REBUILD = "evokey doctor --rebuild"
 BACKUP = "restoring the ledger from a backup: it is the truth, and nothing else can make it again"
 
@@ -32,24 +41,47 @@ def examined(folder: Path) -> list[Finding]:
     """Look at everything, change nothing."""
     found = [Finding(what, BACKUP) for what in _ledger_faults(folder / LEDGER)]
     for retriever in read(folder / FILE).retrievers:
-        found += [Finding(what, REBUILD) for what in damaged(folder / "keys" / retriever.encoder)]
+        keys = folder / "keys" / retriever.encoder
+        faults = damaged(keys)
+        found += [Finding(what, REBUILD) for what in faults]
+        if not faults and encoder_cost(retriever.encoder, retriever.options) != "nothing":
+            found += [Finding(what, REBUILD) for what in _without_keys(folder, keys)]
     return found
 
 
+def _without_keys(folder: Path, keys: Path) -> list[str]:
+    """Keys that cost nothing may be in memory only, and are made at open; all others belong on disk."""
+    with Database(folder) as database:
+        documents = Documents(database)
+        missing = np.setdiff1d(documents.live(), covered(keys)).tolist()
+        ids = [one.id for one in documents.fetch(missing[: NAMED + 1]).values()]
+    count = len(missing)
+    return [f"{keys}: {count} without keys: {named(ids, count)}. A search by {keys.name} does not find them"] * (
+        count > 0
+    )
+
+
 def rebuilt(folder: Path) -> int:
-    """Make all derived files again; returns the number of documents. Nobody else may be writing meanwhile."""
+    """Make all derived files again; returns the number of documents. Nobody else may be writing meanwhile.
+
+    Keys that cost time or money are kept where they are sound, and only the others made. Old keys go when the new ones
+    are on disk.
+    """
     with Database(folder) as database:
         database.take_lock()
-        _lose_keys(folder)
-    with memory_.open(folder) as memory:
-        memory.save()
-        return len(memory)
+        for one in retrievers(read(folder / FILE), folder):
+            _renew(one, database, keep=one.cost != "nothing")
+            one.save(force=True)
+        Pools(database).clear()
+        return len(Documents(database))
 
 
 def reencoded(folder: Path, encoders: Sequence[Named] = ()) -> tuple[int, EpochReport | None]:
     """Encode documents and lessons again, with these encoders or with what the settings say now, and learn again.
 
-    Nothing learned is lost: lessons are texts. Returns the number of documents and what was published.
+    Nothing learned is lost: lessons are texts. Returns the number of documents and what was published. An encoder that
+    fails changes nothing: settings and keys are replaced when all new keys are there. One that refuses a document
+    leaves it without keys.
     """
     settings = replace(read(folder / FILE), format=FORMAT)  # made as a new memory is
     if encoders:
@@ -59,22 +91,44 @@ def reencoded(folder: Path, encoders: Sequence[Named] = ()) -> tuple[int, EpochR
         raise InvalidSettings(
             "encoder 'given' takes its vectors from the caller: add the documents again with new ones"
         )
-    retrievers(settings, folder)  # an encoder that cannot be made must not cost the keys
+    made = retrievers(settings, folder)
     with Database(folder) as database:
         database.take_lock()
-        _lose_keys(folder)
+        for one in made:
+            _renew(one, database, keep=False)
         replaced(folder, settings)
+        for one in made:
+            one.store.save(force=True)
+        _sweep(folder, {one.name for one in made})
     with memory_.open(folder) as memory:
-        memory.save()
-        return len(memory), memory.refit()
+        found = len(memory), memory.refit()
+    for one in made:
+        one.save()  # until here, what was paid for is found again if learning fails
+    return found
 
 
-def _lose_keys(folder: Path) -> None:
-    lost = folder / "keys.lost"
-    shutil.rmtree(lost, ignore_errors=True)
-    if (folder / "keys").exists():
-        (folder / "keys").rename(lost)
-    shutil.rmtree(lost, ignore_errors=True)
+def _renew(retriever: Retriever, database: Database, *, keep: bool) -> None:
+    """Make the keys of all documents, or of those that have none, in memory; an encoder that fails is an error."""
+    documents = Documents(database)
+    live = documents.live()
+    if keep:
+        retriever.store.load(live, documents.position().newest, whole=True)
+    missing = retriever.store.rows.uncovered(live)
+    encoding = attempt(retriever, documents, missing, Words(documents), Watch(len(missing), 1))
+    if encoding.failure is not None:
+        raise encoding.failure
+    if encoding.refused:
+        why = reason(next(iter(encoding.refused.values())))
+        log.warning("%s stays without keys by %s: %s", named(list(encoding.refused)), retriever.name, why)
+    for keys in encoding.keys:
+        retriever.store.add(*keys)
+
+
+def _sweep(folder: Path, names: set[str]) -> None:
+    """Keys of encoders that the settings no longer name."""
+    for path in (folder / "keys").iterdir():
+        if path.name not in names:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _ledger_faults(path: Path) -> list[str]:

@@ -3,6 +3,7 @@
 EvokeyError
 ├── InvalidInput            a value that cannot be taken: nothing was changed
 │   ├── InvalidDocument
+│   │   └── DocumentRefused    a document of which the encoder makes no key
 │   ├── InvalidQuery
 │   ├── InvalidVector
 │   └── InvalidFilter
@@ -30,6 +31,10 @@ class InvalidInput(EvokeyError, ValueError):
 
 
 class InvalidDocument(InvalidInput):
+    pass
+
+
+class DocumentRefused(InvalidDocument):
     pass
 
 
@@ -70,7 +75,8 @@ class EncoderMismatch(EvokeyError):
 
 
 class ServiceFailed(EvokeyError):
-    pass
+    refused = False
+    """Whether the service is well and will not take what it was sent: asked with something else, it may answer."""
 
 
 class LLMFailed(ServiceFailed):

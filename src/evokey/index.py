@@ -2,10 +2,15 @@
 
 Another process, or another thread, may have written: `catch_up` notices and brings everything up to what the ledger
 says now. A search reads one epoch: the base keys, and beside them the overlay of what that epoch has learned.
+
+Keys of new documents are made in the transaction that writes these (`encode`): what an encoder refuses is not stored.
+Whoever follows later makes keys only where that costs nothing, and takes all others from disk, where the writer has put
+them. A document whose keys are nowhere is kept all the same, and is `lacking`; the writer tries again (`complete`).
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,22 +22,22 @@ import numpy as np
 from evokey.evolution import restricted as restricted_
 from evokey.evolution.policy import Log, Policy
 from evokey.fusion import DEPTH, Fusion
-from evokey.ledger.documents import Documents, Position
+from evokey.indexing import Progress, Watch, attempt, encode, named, reason
+from evokey.ledger.documents import Documents, Entry, Position
 from evokey.ledger.epochs import Epochs
 from evokey.ledger.lessons import NONE, Lessons, Omitted
 from evokey.ledger.sqlite import Database
 from evokey.ledger.words import Words
 from evokey.overlay import UNTAUGHT, Overlay
-from evokey.retriever import GivenRetriever, Retriever, search
+from evokey.retriever import GivenRetriever, Keys, Retriever, search
 from evokey.stores.embedded import NO_NUMBERS
 from evokey.types import Choice, Expansion, Numbers, Ranking, Vectors
 
 EPOCHS_KEPT = 4
 """Overlays of so many epochs stay composed."""
-BATCH = 2_000
-"""Documents read from the ledger at a time."""
 NEVER = -1
 NOTHING = Choice()
+log = logging.getLogger("evokey")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,11 @@ class Index:
         """The last lesson whose vector is known, and its mark."""
         self.position, self.epoch, self._redacted = Position(), 0, 0
         self.live: Numbers = np.zeros(0, np.int64)
+        self.lacking: dict[str, Numbers] = {}
+        """Documents without keys, by retriever."""
+        self._ready: dict[str, list[Keys]] = {}
+        """Keys of documents that are about to be committed."""
+        self._given_up = False
         self.catch_up()
 
     # ---- answering
@@ -170,16 +180,23 @@ class Index:
 
     def catch_up(self, *, wait: bool = True) -> None:
         """Bring everything up to what the ledger says now. Without waiting: unless another thread is at it."""
-        if self._database.version == self._version or not self._mutex.acquire(blocking=wait):
+        if not self._behind or not self._mutex.acquire(blocking=wait):
             return
         try:
             version = self._database.version
-            if version != self._version:
+            if self._behind:
                 with self._database.read():
                     self._follow()
                 self._version = version
         finally:
             self._mutex.release()
+
+    @property
+    def _behind(self) -> bool:
+        """Whether the ledger has changed, or keys have come that were nowhere before."""
+        if self._database.version != self._version:
+            return True
+        return bool(self.lacking) and any(one.store.changed for one in self.retrievers if one.name in self.lacking)
 
     def _follow(self) -> None:
         position, epoch = self._documents.position(), self._epochs.current
@@ -187,10 +204,14 @@ class Index:
         live = np.concatenate([self.live, np.array(added, np.int64)])
         if removed:
             live = live[~np.isin(live, np.array(removed, np.int64))]
-        if added or removed or self._version == NEVER:
+        lacking = self.lacking
+        if added or removed or lacking or self._version == NEVER:
             self._words.stale = True
-            for one in self.retrievers:
-                self._index(one, live, added, removed, position.newest)
+            self.lacking = {
+                one.name: missing
+                for one in self.retrievers
+                if len(missing := self._index(one, live, added, removed, position.newest))
+            }
         sparse = [one for one in self.retrievers if one.kind == "sparse"]
         lensed = {name for one in self._composed.values() for name, overlay in one.of.items() if overlay.lens}
         # Which chunk a text matches follows BM25's weights, and so do the words that a lens of words brings.
@@ -200,7 +221,7 @@ class Index:
         if not np.array_equal(set_apart, self.restricted):
             self.restricted, changed = set_apart, True
             self._regrouped += 1
-        if changed or self._epochs.redacted != self._redacted:
+        if changed or lacking or self._epochs.redacted != self._redacted:
             self._composed = {}
         self.remember()
         self.position, self.live, self._redacted = position, live, self._epochs.redacted
@@ -210,14 +231,99 @@ class Index:
 
     def _index(
         self, retriever: Retriever, live: Numbers, added: Sequence[int], removed: Sequence[int], newest: int
-    ) -> None:
+    ) -> Numbers:
+        """Bring one retriever up to date; the documents whose keys it lacks then."""
         loaded = retriever.store.load(live, newest)
         if removed and not loaded:
             retriever.store.remove(removed)
-        wanted = live if loaded or self._version == NEVER else np.array(added, np.int64)
-        missing = retriever.store.rows.uncovered(wanted).tolist()
-        for start in range(0, len(missing), BATCH):
-            retriever.index(list(self._documents.entries(missing[start : start + BATCH])), self._words)
+        ready = self._ready.get(retriever.name, [])
+        if ready and max(int(keys.covered.max()) for keys in ready) <= newest:
+            self._take(retriever, self._ready.pop(retriever.name))
+        everything = loaded or retriever.name in self.lacking or self._version == NEVER
+        wanted = live if everything else np.array(added, np.int64)
+        missing = retriever.store.rows.uncovered(wanted)
+        if len(missing) and retriever.cost == "nothing":
+            self._take(retriever, self._made(retriever, missing, Watch(len(missing), 1)))
+            missing = retriever.store.rows.uncovered(missing)
+        return missing
+
+    def _take(self, retriever: Retriever, made: Sequence[Keys]) -> None:
+        for keys in made:
+            if len(retriever.store.rows.uncovered(keys.covered)) == len(keys.covered):
+                retriever.store.add(*keys)
+
+    def _made(self, retriever: Retriever, numbers: Numbers, watch: Watch) -> list[Keys]:
+        """The keys of documents that are in the ledger, as far as the encoder makes them."""
+        encoding = attempt(retriever, self._documents, numbers, self._words, watch)
+        if encoding.failure is not None:
+            log.warning("some documents have no keys by %s yet: %s", retriever.name, reason(encoding.failure))
+        if encoding.refused:
+            why = reason(next(iter(encoding.refused.values())))
+            log.warning("%s has no keys by %s: %s", named(list(encoding.refused)), retriever.name, why)
+        return encoding.keys
+
+    # ---- keys of documents
+
+    @contextmanager
+    def adding(self) -> Iterator[None]:
+        """Around a transaction that encodes. If it is rolled back, its keys go: other documents get these numbers."""
+        try:
+            yield
+        except BaseException:
+            self._ready = {}
+            self._words.restart()
+            raise
+
+    def encode(self, entries: Sequence[Entry], progress: Progress | None = None) -> None:
+        """Make the keys of documents that this transaction writes, or raise."""
+        if not entries:
+            return
+        self._words.stale = True
+        watch = Watch(len(entries), len(self.retrievers), progress)
+        twins = self._documents.twins(entries)
+        self._ready = {one.name: self._encoded(one, entries, twins, watch) for one in self.retrievers}
+
+    def _encoded(
+        self, retriever: Retriever, entries: Sequence[Entry], twins: Mapping[int, int], watch: Watch
+    ) -> list[Keys]:
+        """The keys of these documents: those of an equal document where they cost something, and else made."""
+        if retriever.cost == "nothing":
+            return encode(retriever, entries, self._words, watch)
+        rows = retriever.store.rows
+        old = np.array(list(twins.values()), np.int64)
+        known = set(np.setdiff1d(old, rows.uncovered(old)).tolist()) - rows.dead
+        equal = {number: twin for number, twin in twins.items() if twin in known}
+        new = [entry for entry in entries if entry.number not in equal]
+        made = encode(retriever, new, self._words, watch)
+        return [Keys(*retriever.store.copies(equal)), *made] if equal else made
+
+    @property
+    def without_keys(self) -> set[int]:
+        """Documents that some retriever cannot find."""
+        return set[int]().union(*(numbers.tolist() for numbers in self.lacking.values()))
+
+    def complete(self, *, again: bool = False) -> bool:
+        """Make keys that documents lack, as far as their encoders make them; whether some were made. For the process
+        that writes. What failed before is tried again only if asked: deleting does not wait for a service twice."""
+        if not self.lacking or (self._given_up and not again):
+            return False
+        watch = Watch(max(map(len, self.lacking.values())), len(self.lacking))
+        found = False
+        for one in self.retrievers:
+            if one.name not in self.lacking:
+                continue
+            made = self._made(one, self.lacking[one.name], watch)
+            with self._mutex:
+                self._take(one, made)
+                missing = one.store.rows.uncovered(self.lacking[one.name])
+                found = found or len(missing) < len(self.lacking[one.name])
+                rest = {name: numbers for name, numbers in self.lacking.items() if name != one.name}
+                self.lacking = rest | ({one.name: missing} if len(missing) else {})
+        self._given_up = bool(self.lacking)
+        if found:
+            with self._mutex:
+                self._composed = {}
+        return found
 
     def remember(self) -> None:
         """Query vectors that callers handed in live in the lessons alone. Those that came since are added, unless some
@@ -237,4 +343,4 @@ class Index:
         """Write base keys that are only in memory: when they are many, or now if forced."""
         with self._mutex:
             for one in self.retrievers:
-                one.store.save(force=force)
+                one.save(force=force)

@@ -146,23 +146,33 @@ class Memory:
             self._index = Index(self._database, retrievers, fusion, self._policy, field)
             kept = settings.traffic if self._index.given is None else 0  # a text alone cannot be asked again there
             self._traffic = Traffic(self._database, kept)
+            self._complete_at_open()
         except BaseException:
             self._database.close()
             raise
 
     # ---- documents
 
-    def add(self, documents: Iterable[Document | Mapping[str, Any]], vectors: Any = None) -> int:
-        """Insert documents, or replace those with the same id. Returns how many were given."""
+    def add(
+        self,
+        documents: Iterable[Document | Mapping[str, Any]],
+        vectors: Any = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> int:
+        """Insert documents, or replace those with the same id: all of them, or none and an error. Returns how many were
+        given. `progress` is told the share that is encoded, from 0 to 1; the logger "evokey" says so too, in its INFO.
+        """
         self._check_open()
         batch = [checks.document(one) for one in documents]
         if self._settings.restricted is not None:
             checks.readable(batch, self._settings.restricted)
         matrix = self._vectors_for(batch, vectors)
         with self._exclusive():
-            if matrix is not None and self._index.given is not None:
-                self._index.given.check_dimension(matrix)
-            self._documents.put(batch, matrix)
+            with self._index.adding(), self._database.write():
+                entries, _ = self._documents.put(batch, matrix)
+                self._index.encode(entries, progress)
+            self._index.catch_up()
+            self._complete(again=True)
         self._save()
         for one in batch:
             if matrix is None and not f"{one.title}{one.text}".strip():
@@ -771,6 +781,7 @@ class Memory:
         found = Stats(
             documents=len(self._documents),
             empty_documents=self._documents.count_empty(),
+            documents_without_keys=len(self._index.without_keys),
             lessons=len(self._lessons),
             set_aside=self._lessons.set_aside(),
             held=len(self._lessons.held()),
@@ -792,6 +803,7 @@ class Memory:
             found,
             documents=len(inside),
             empty_documents=self._documents.count_empty(inside),
+            documents_without_keys=len(self._index.without_keys.intersection(inside)),
             lessons=self._lessons.count_about(inside),
             held=self._lessons.count_about(inside, held=True),
             set_aside=self._lessons.set_aside(inside),
@@ -820,6 +832,7 @@ class Memory:
         """Write base keys that are only in memory; close does it too. Nothing is lost without: they are made again."""
         self._check_open()
         with self._exclusive():
+            self._complete(again=True)
             self._index.save(force=True)
 
     def _save(self, *, force: bool = False) -> None:
@@ -864,8 +877,30 @@ class Memory:
             self._check_open()
             self._database.take_lock()
             self._index.catch_up()
+            self._complete()
             yield
             self._index.catch_up()
+
+    def _complete_at_open(self) -> None:
+        """Keys that only cost time are made now, unless another process writes: it makes them. Money is spent only by a
+        process that writes."""
+        lacking, costs = self._index.lacking, {one.name: one.cost for one in self._index.retrievers}
+        if {costs[name] for name in lacking} == {"time"}:
+            with self._database.lock_if_free() as free:
+                if free:
+                    self._index.catch_up()
+                    self._complete()
+        for name, numbers in self._index.lacking.items():
+            log.warning(
+                "%d documents have no keys by %s, and it does not find them. Keys are made at the next write, or now "
+                "with: evokey doctor --rebuild", len(numbers), name,
+            )  # fmt: skip
+
+    def _complete(self, *, again: bool = False) -> None:
+        """Make keys that are nowhere: a crash, or an encoder that failed, left documents without."""
+        if self._index.complete(again=again):
+            self._pools.clear()  # they were taken among fewer documents
+            self._save()
 
     def _epoch(self, number: int | None) -> int:
         return self._index.epoch if number is None else checks.epoch(number, self._index.epoch)

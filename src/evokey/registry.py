@@ -225,6 +225,14 @@ def encoder_kind(name: str, options: Mapping[str, Any]) -> str:
     return kind
 
 
+def encoder_cost(name: str, options: Mapping[str, Any]) -> str:
+    """What encoding costs, without making the encoder: nothing, time or money."""
+    if name == "cached":
+        return encoder_cost(*named(options["encoder"]))
+    cost: str = load("encoder", name).cost
+    return cost
+
+
 def needs(*packages: str) -> None:
     """What an import would say if one of these is not installed, without the seconds that the import takes."""
     for package in packages:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from evokey.encoders.cached import Cached
 from evokey.encoders.given import Given
+from evokey.encoders.staged import Staged
 from evokey.errors import InvalidVector
 from evokey.ledger.documents import Entry
 from evokey.overlay import Overlay
-from evokey.protocols import Corpus, DenseEncoder, KeyBuilder, MultiEncoder, SparseEncoder
+from evokey.protocols import Corpus, Cost, DenseEncoder, KeyBuilder, MultiEncoder, SparseEncoder
 from evokey.stores.embedded import NO_NUMBERS, Block, Scan
 from evokey.stores.flat import DenseBlock, DenseQuestion, FlatStore
 from evokey.stores.late import LateBlock, LateQuestion, LateStore
 from evokey.stores.sparse import SparseBlock, SparseQuestion, SparseStore
 from evokey.types import Expansion, Numbers, Ranking, Scores, Vectors
 
-BATCH = 1024
-"""Texts encoded at a time."""
 REPEATED = 5
 """How often a query's own words count in an expanded question that goes by words."""
 AWAY = 0.25
@@ -32,6 +31,16 @@ TAUGHT = "taught.sqlite"
 """Where taught texts are kept encoded."""
 
 
+class Keys(NamedTuple):
+    """The base keys of some documents, as a store takes them."""
+
+    covered: Numbers
+    """The documents, those without a row included."""
+    owners: Numbers
+    """The document of each row."""
+    block: Any
+
+
 class Retriever(Protocol):
     """What memory and evolution ask of a retriever, dense or sparse."""
 
@@ -39,9 +48,20 @@ class Retriever(Protocol):
     kind: str
 
     @property
+    def cost(self) -> Cost:
+        """What encoding costs."""
+        ...
+
+    @property
     def store(self) -> FlatStore | LateStore | SparseStore: ...
 
-    def index(self, entries: Sequence[Entry], corpus: Corpus) -> None: ...
+    def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
+        """What the store is to hold of these documents. Where encoding costs something, it is paid for once."""
+        ...
+
+    def save(self, *, force: bool = False) -> None:
+        """Write keys that are in memory only: all of them where they cost something or if forced, else when many."""
+        ...
 
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> Any:
         """A text as it is asked now."""
@@ -104,23 +124,27 @@ class DenseRetriever:
     def __init__(self, name: str, encoder: DenseEncoder, keys: KeyBuilder, folder: Path | None) -> None:
         self.name, self._encoder, self._keys = name, encoder, keys
         self._taught: DenseEncoder = kept(encoder, folder)
+        self._staged = Staged(encoder, folder)
         self._store = FlatStore(folder, encoder.identity)
 
     @property
     def store(self) -> FlatStore:
         return self._store
 
-    def index(self, entries: Sequence[Entry], corpus: Corpus) -> None:
-        for start in range(0, len(entries), BATCH):
-            self._index(entries[start : start + BATCH], corpus)
+    @property
+    def cost(self) -> Cost:
+        return self._encoder.cost
 
-    def _index(self, entries: Sequence[Entry], corpus: Corpus) -> None:
+    def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
         keyed = [(entry, text) for entry in entries for text in self._keys.texts(entry.document, corpus)]
-        vectors = self._encoder.documents([text for _, text in keyed])
+        vectors = self._staged.documents([text for _, text in keyed])
         self.check_dimension(vectors)
         said = np.flatnonzero(np.linalg.norm(vectors, axis=1) > 0) if len(vectors) else NO_NUMBERS
         owners = np.array([keyed[row][0].number for row in said], np.int64)
-        self.store.add(_numbers(entries), owners, DenseBlock(vectors[said]))
+        return Keys(_numbers(entries), owners, DenseBlock(vectors[said]))
+
+    def save(self, *, force: bool = False) -> None:
+        save(self, self._staged, force)
 
     def check_dimension(self, vectors: Vectors) -> None:
         held = [segment.block.vectors.shape[1] for segment in self.store.rows.segments if len(segment.block)]
@@ -166,11 +190,11 @@ class GivenRetriever(DenseRetriever):
         super().__init__(name, encoder, keys, folder)
         self._lessons = self._taught = Given()
 
-    def _index(self, entries: Sequence[Entry], corpus: Corpus) -> None:
+    def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
         """A vector, not a text, makes a row."""
         vectors = np.stack([_handed(entry) for entry in entries])
         self.check_dimension(vectors)
-        self.store.add(_numbers(entries), _numbers(entries), DenseBlock(vectors))
+        return Keys(_numbers(entries), _numbers(entries), DenseBlock(vectors))
 
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> DenseQuestion:
         if vector is None:
@@ -198,22 +222,26 @@ class LateRetriever:
     def __init__(self, name: str, encoder: MultiEncoder, keys: KeyBuilder, folder: Path | None) -> None:
         self.name, self._encoder, self._keys = name, encoder, keys
         self._taught: MultiEncoder = kept(encoder, folder)
+        self._staged = Staged(encoder, folder)
         self._store = LateStore(folder, encoder.identity)
 
     @property
     def store(self) -> LateStore:
         return self._store
 
-    def index(self, entries: Sequence[Entry], corpus: Corpus) -> None:
-        for start in range(0, len(entries), BATCH):
-            self._index(entries[start : start + BATCH], corpus)
+    @property
+    def cost(self) -> Cost:
+        return self._encoder.cost
 
-    def _index(self, entries: Sequence[Entry], corpus: Corpus) -> None:
+    def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
         keyed = [(entry.number, text) for entry in entries for text in self._keys.texts(entry.document, corpus)]
-        matrices = self._encoder.documents([text for _, text in keyed])
+        matrices = self._staged.documents([text for _, text in keyed])
         said = [(number, vectors) for (number, _), vectors in zip(keyed, matrices, strict=True) if len(vectors)]
         owners = np.array([number for number, _ in said], np.int64)
-        self.store.add(_numbers(entries), owners, LateBlock.of([vectors for _, vectors in said]))
+        return Keys(_numbers(entries), owners, LateBlock.of([vectors for _, vectors in said]))
+
+    def save(self, *, force: bool = False) -> None:
+        save(self, self._staged, force)
 
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> LateQuestion:
         return LateQuestion(self._encoder.queries([text])[0])
@@ -242,18 +270,26 @@ class SparseRetriever:
     def __init__(self, name: str, encoder: SparseEncoder, keys: KeyBuilder, folder: Path | None) -> None:
         self.name, self._encoder, self._keys = name, encoder, keys
         self._taught: SparseEncoder = kept(encoder, folder)
+        self._staged = Staged(encoder, folder)
         self._store = SparseStore(folder, encoder.identity, encoder)
 
     @property
     def store(self) -> SparseStore:
         return self._store
 
-    def index(self, entries: Sequence[Entry], corpus: Corpus) -> None:
+    @property
+    def cost(self) -> Cost:
+        return self._encoder.cost
+
+    def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
         keyed = [(entry.number, text) for entry in entries for text in self._keys.texts(entry.document, corpus)]
-        bags = self._encoder.documents([text for _, text in keyed])
+        bags = self._staged.documents([text for _, text in keyed])
         said = [(number, bag) for (number, _), bag in zip(keyed, bags, strict=True) if bag]
         owners = np.array([number for number, _ in said], np.int64)
-        self.store.add(_numbers(entries), owners, SparseBlock.of([bag for _, bag in said]))
+        return Keys(_numbers(entries), owners, SparseBlock.of([bag for _, bag in said]))
+
+    def save(self, *, force: bool = False) -> None:
+        save(self, self._staged, force)
 
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> SparseQuestion:
         return self.store.question(self._encoder.queries([text])[0], learned)
@@ -280,6 +316,12 @@ class SparseRetriever:
 
     def forget(self, texts: Sequence[str]) -> None:
         forgotten(self._taught, texts)
+
+
+def save(retriever: Retriever, staged: Staged, force: bool) -> None:
+    """The keys first, and then what is kept until they are on disk goes."""
+    retriever.store.save(force=force or retriever.cost != "nothing")
+    staged.clear()
 
 
 def as_text(expansion: Expansion) -> str:

@@ -18,7 +18,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 PASSING = frozenset({408, 409, 429})
 """Refusals that may be over in a moment, as every status of 500 and above may."""
+REFUSING = frozenset({400, 413, 415, 422})
+"""Refusals that may be owed to what was sent."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 LONGEST_MESSAGE = 200
 LARGEST_ANSWER = 1 << 28
@@ -111,12 +113,19 @@ class Service:
 
     def together(self, work: Callable[[Piece], Done], pieces: Sequence[Piece]) -> list[Done]:
         """Several calls at once, as many as may run in parallel; results in order. The first failure ends them all."""
+        done = dict(self.as_completed(work, pieces))
+        return [done[number] for number in range(len(pieces))]
+
+    def as_completed(self, work: Callable[[Piece], Done], pieces: Sequence[Piece]) -> Iterator[tuple[int, Done]]:
+        """The same, each result with the place of its piece as soon as it is there. After a failure no call begins;
+        those under way still give their results, which were paid for."""
         if len(pieces) < 2 or self.parallel == 1:
-            return [work(piece) for piece in pieces]
+            yield from ((number, work(piece)) for number, piece in enumerate(pieces))
+            return
         with ThreadPoolExecutor(min(self.parallel, len(pieces))) as pool:
-            begun = [pool.submit(work, piece) for piece in pieces]
+            begun = {pool.submit(work, piece): number for number, piece in enumerate(pieces)}
             try:
-                return [one.result() for one in begun]
+                yield from _results(begun)
             finally:
                 for one in begun:
                     one.cancel()
@@ -198,7 +207,9 @@ class Service:
             _asked_pause(response.headers.get("retry-after")),
         )
         if (status not in PASSING and status < 500) or b"insufficient_quota" in content:
-            raise self.failed(trouble.what)
+            failure = self.failed(trouble.what)
+            failure.refused = status in REFUSING
+            raise failure
         return trouble
 
     def _pause(self, trouble: Trouble, attempt: int) -> None:
@@ -320,6 +331,22 @@ class Pace:
             self._turns.append(turn)
         if turn > now:
             self._sleep(turn - now)
+
+
+def _results(begun: Mapping[Future[Done], int]) -> Iterator[tuple[int, Done]]:
+    failure: BaseException | None = None
+    for one in as_completed(begun):
+        if one.cancelled():
+            continue
+        error = one.exception()
+        if error is None:
+            yield begun[one], one.result()
+        elif failure is None:
+            failure = error
+            for other in begun:
+                other.cancel()
+    if failure is not None:
+        raise failure
 
 
 def _check_limits(name: str, timeout: float, retries: int, per_minute: int | None, parallel: int) -> None:

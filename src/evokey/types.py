@@ -452,6 +452,8 @@ class Explanation:
 class Stats:
     documents: int
     empty_documents: int
+    documents_without_keys: int
+    """Documents that some retriever cannot find: its encoder failed, or its keys are not written yet."""
     lessons: int
     set_aside: int
     """Verdicts about a document whose text has changed or that is gone; they wait."""

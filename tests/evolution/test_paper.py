@@ -42,7 +42,8 @@ def instance(seed: int, documents: int = 12, queries: int = 30, size: int = 8) -
     chance = np.random.default_rng(seed)
     retriever = GivenRetriever("given", Given(), Full(), None)
     keys = unit(chance.normal(size=(documents, size)))
-    retriever.index([Entry(n, evokey.Document(str(n), "x"), keys[n]) for n in range(documents)], NO_WORDS)
+    entries = [Entry(n, evokey.Document(str(n), "x"), keys[n]) for n in range(documents)]
+    retriever.store.add(*retriever.keys(entries, NO_WORDS))
     texts = {f"q{n}": v for n, v in enumerate(unit(chance.normal(size=(queries, size))))}
     texts |= {f"u{n}": v for n, v in enumerate(unit(chance.normal(size=(queries, size))))}
     retriever.remember(texts)

@@ -225,7 +225,7 @@ def _ledger(folder: Path) -> dict[str, list[Any]]:
     try:
         names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {
-            name: connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()
+            name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr)
             for name in sorted(set(names) - set(DERIVED))
         }
     finally:

@@ -209,17 +209,23 @@ def test_damaged_keys_are_made_again(tmp_path: Path, damage: str, caplog: pytest
     assert "made again from the ledger" in caplog.text
 
 
-def test_an_interrupted_add_leaves_no_double_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("encoding", [True, False])
+def test_an_interrupted_add_is_whole_or_nothing_and_leaves_no_double_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: bool
+) -> None:
+    texts = [("a", "one apple"), ("b", "two apples and a pear"), ("c", "three pears")]
+    documents = [{"id": id, "text": text} for id, text in texts]
     with evokey.open(tmp_path / "kb") as memory, evokey.open(tmp_path / "fresh") as fresh:
-        memory.add([{"id": "a", "text": "one apple"}])
+        memory.add(documents[:1])
         dense = memory._index.retrievers[1]
         with monkeypatch.context() as patched:
-            patched.setattr(dense, "index", lambda entries, corpus: (_ for _ in ()).throw(KeyboardInterrupt))
+            where, what = (dense, "keys") if encoding else (dense.store, "add")
+            patched.setattr(where, what, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
-                memory.add([{"id": "b", "text": "two apples and a pear"}])
-        memory.add([{"id": "c", "text": "three pears"}])
-        fresh.add([{"id": id, "text": text} for id, text in
-                   [("a", "one apple"), ("b", "two apples and a pear"), ("c", "three pears")]])  # fmt: skip
+                memory.add(documents[1:2])
+        assert len(memory) == 2 - encoding
+        memory.add(documents[2:])
+        fresh.add(documents[:1] + documents[2 - (not encoding) :])
         assert ranking(memory, "apple pear") == ranking(fresh, "apple pear")
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +18,8 @@ from evokey.cli import bench, lessons, loop, screen, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
 from evokey.cli.options import HERE, AsJson, At, Reader, Where, component, existing, filter_of, graded
-from evokey.errors import InvalidDocument, InvalidInput
+from evokey.errors import EvokeyError, InvalidDocument, InvalidInput, UnknownDocument
+from evokey.memory import Memory
 from evokey.registry import Named
 from evokey.settings import Settings
 from evokey.types import Document
@@ -115,8 +116,7 @@ def add(
     with screen.reported(as_json):
         documents = _read(paths)
         with evokey.open(at) as memory:
-            for batch in screen.tracked(_batches(documents), "indexing", as_json, -(-len(documents) // BATCH)):
-                memory.add(batch)
+            _add_all(memory, documents, as_json)
             size = len(memory)
         if as_json:
             screen.emit({"added": len(documents), "documents": size})
@@ -139,10 +139,41 @@ def _read(paths: list[Path]) -> list[Document]:
     return documents
 
 
-def _batches(documents: list[Document]) -> Iterator[list[Document]]:
-    source = iter(documents)
-    while batch := list(islice(source, BATCH)):
-        yield batch
+def _add_all(memory: Memory, documents: list[Document], as_json: bool) -> None:
+    """Batch by batch, each stored whole or not at all; what stops it says how many are in."""
+    start = 0
+    try:
+        with screen.bar("indexing", as_json, len(documents)) as show:
+            for start in range(0, len(documents), BATCH):
+                batch = documents[start : start + BATCH]
+                memory.add(batch, progress=partial(_show_share, show, start, len(batch)))
+    except EvokeyError as error:
+        raise type(error)(f"{error} {_stored(memory, documents, start)}") from error
+    except KeyboardInterrupt:
+        screen.interrupted(_stored(memory, documents, start), as_json)
+
+
+def _show_share(show: Callable[[int], None], start: int, size: int, share: float) -> None:
+    show(start + round(share * size))
+
+
+def _has(memory: Memory, document: Document) -> bool:
+    try:
+        return memory.get(document.id) == document
+    except UnknownDocument:
+        return False
+
+
+def _stored(memory: Memory, documents: list[Document], start: int) -> str:
+    """How many are in, where the batch from start on was the last: it is stored if an interrupt came late."""
+    last = documents[start : start + BATCH]
+    count = start + len(last) if all(_has(memory, one) for one in last) else start
+    if not count:
+        return f"None of the {len(documents)} documents was added."
+    return (
+        f"The first {count} of {len(documents)} documents are added, up to {documents[count - 1].id!r}. Run the same "
+        f"command again for the rest: what is stored already is not encoded again."
+    )
 
 
 @app.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
@@ -20,7 +20,7 @@ from evokey.types import EpochReport, Hit, Quality
 T = TypeVar("T")
 console = Console()
 errors = Console(stderr=True)
-FAILED, WRONG_USE = 1, 2
+FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 
 
 def emit(value: Any) -> None:
@@ -38,6 +38,15 @@ def fail(error: EvokeyError, as_json: bool) -> NoReturn:
     else:
         errors.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
     raise typer.Exit(WRONG_USE if isinstance(error, InvalidInput | InvalidSettings) else FAILED)
+
+
+def interrupted(what: str, as_json: bool) -> NoReturn:
+    """Somebody pressed Ctrl-C: say what is done, and end as programs do then."""
+    if as_json:
+        emit({"error": "Interrupted", "message": what})
+    else:
+        errors.print(f"[bold red]interrupted:[/] {escape(what)}", highlight=False, soft_wrap=True)
+    raise typer.Exit(INTERRUPTED)
 
 
 @contextmanager
@@ -65,6 +74,19 @@ def several(count: int, what: str) -> str:
 
 def tracked(items: Iterable[T], what: str, as_json: bool, total: int | None = None) -> Generator[T]:
     """A progress bar on standard error, where somebody is looking."""
+    with _progress(as_json) as progress:
+        yield from progress.track(items, total=total, description=what)
+
+
+@contextmanager
+def bar(what: str, as_json: bool, total: int) -> Iterator[Callable[[int], None]]:
+    """The same for work that says itself how much of the total is done."""
+    with _progress(as_json) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def _progress(as_json: bool) -> Progress:
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -72,8 +94,7 @@ def tracked(items: Iterable[T], what: str, as_json: bool, total: int | None = No
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=errors, transient=True, disable=as_json or not errors.is_terminal) as progress:
-        yield from progress.track(items, total=total, description=what)
+    return Progress(*columns, console=errors, transient=True, disable=as_json or not errors.is_terminal)
 
 
 def plain_table(*columns: str) -> Table:

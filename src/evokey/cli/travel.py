@@ -174,7 +174,12 @@ def pin(
 
 
 def doctor(
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Make all derived files again from the ledger.")] = False,
+    rebuild: Annotated[
+        bool,
+        typer.Option(
+            "--rebuild", help="Make derived files again from the ledger; sound keys that took time or money stay."
+        ),
+    ] = False,
     reencode: Annotated[
         bool,
         typer.Option("--reencode", help="Encode documents and lessons again and learn again: a change of encoder."),

@@ -15,7 +15,7 @@ import struct
 import threading
 import weakref
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
@@ -43,6 +43,8 @@ CREATE TABLE IF NOT EXISTS encoded (text BLOB, maker BLOB, value BLOB NOT NULL, 
 """
 
 Side = Literal["documents", "queries"]
+STREAMED: Mapping[Side, str] = {"documents": "document", "queries": "query"}
+"""The sides as encoders call them that give their answers as they come."""
 Key = tuple[bytes, bytes]
 """Hash of the text, and hash of the side and the encoder."""
 Place = tuple[int, int]
@@ -62,10 +64,12 @@ class Cached:
         self._begin(registry.made("encoder", name, options), (Path(at) if at else HOME).expanduser() / FILE)
 
     @classmethod
-    def around(cls, encoder: Encoder, path: Path) -> Cached:
-        """The same for an encoder that is there already, and a file of that name."""
+    def around(cls, encoder: Encoder, path: Path, *, in_batches: bool = False) -> Cached:
+        """The same for an encoder that is there already, and a file of that name. in_batches: texts are encoded
+        together even where that can change the last bits of a vector."""
         cached = cls.__new__(cls)
         cached._begin(encoder, path)
+        cached._singly = cached._singly and not in_batches
         return cached
 
     @classmethod
@@ -83,6 +87,7 @@ class Cached:
         self.identity = encoder.identity
         self._encoder, self._file = encoder, File(path)
         self._pack, self._unpack = PACKING[encoder.kind]
+        self._singly = encoder.cost == "time"
         self._busy: set[Key] = set()
         self._change = threading.Condition()
         self.hits = self.misses = 0
@@ -107,7 +112,11 @@ class Cached:
 
     def forget(self, texts: Sequence[str]) -> None:
         """Erase what any encoder that shares the file made of these texts, on both sides."""
-        self._file.erase([_hash(text) for text in texts])
+        self.erase([hashed(text) for text in texts])
+
+    def erase(self, hashes: Sequence[bytes]) -> None:
+        """The same by hashes of the texts."""
+        self._file.erase(hashes)
 
     def close(self) -> None:
         self._file.close()
@@ -115,8 +124,8 @@ class Cached:
     def _encoded(self, side: Side, texts: Sequence[str]) -> Any:
         if not texts:
             return getattr(self._encoder, side)([])
-        maker = _hash(side, self.identity)
-        keyed = {(_hash(text), maker): text for text in texts}
+        maker = hashed(side, self.identity)
+        keyed = {(hashed(text), maker): text for text in texts}
         found, encoded = self._file.read(list(keyed)), 0
         while missing := [key for key in keyed if key not in found]:
             with self._claimed(missing) as mine:
@@ -128,7 +137,7 @@ class Cached:
         with self._change:
             self.misses += encoded
             self.hits += len(texts) - encoded
-        return self._arranged([self._unpack(found[_hash(text), maker]) for text in texts])
+        return self._arranged([self._unpack(found[hashed(text), maker]) for text in texts])
 
     @contextmanager
     def _claimed(self, keys: Sequence[Key]) -> Iterator[list[Key]]:
@@ -147,14 +156,23 @@ class Cached:
 
     def _made(self, side: Side, keyed: Mapping[Key, str]) -> dict[Key, bytes]:
         """Encoded now, and kept as they come. What comes back is what was kept: a miss gives the bits of a hit."""
-        encode: Callable[[Sequence[str]], Any] = getattr(self._encoder, side)
         keys, made = list(keyed), dict[Key, bytes]()
         for start in range(0, len(keys), KEPT_AT_ONCE[self.cost]):
             some = keys[start : start + KEPT_AT_ONCE[self.cost]]
-            texts = [keyed[key] for key in some]
-            values = [encode([text])[0] for text in texts] if self.cost == "time" else encode(texts)
-            made |= self._file.write({key: self._pack(value) for key, value in zip(some, values, strict=True)})
+            for places, values in self._values(side, [keyed[key] for key in some]):
+                packed = {some[place]: self._pack(value) for place, value in zip(places, values, strict=True)}
+                made |= self._file.write(packed)
         return made
+
+    def _values(self, side: Side, texts: Sequence[str]) -> Iterator[tuple[Iterable[int], Any]]:
+        """Places among the texts and what was made of these: as the answers come, where an encoder gives them so."""
+        encode: Callable[[Sequence[str]], Any] = getattr(self._encoder, side)
+        if hasattr(self._encoder, "stream"):
+            yield from self._encoder.stream(texts, STREAMED[side])
+        elif self._singly:
+            yield range(len(texts)), [encode([text])[0] for text in texts]
+        else:
+            yield range(len(texts)), encode(texts)
 
     def _arranged(self, values: list[Any]) -> Any:
         if self.kind != "dense":
@@ -331,7 +349,8 @@ def _place(path: Path) -> Place | None:
     return found.st_dev, found.st_ino
 
 
-def _hash(*texts: str) -> bytes:
+def hashed(*texts: str) -> bytes:
+    """A text as the file knows it."""
     parts = [text.encode("utf-8", "surrogatepass") for text in texts]
     return hashlib.sha256(b"".join(struct.pack("<Q", len(part)) + part for part in parts)).digest()
 

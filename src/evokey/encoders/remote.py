@@ -88,25 +88,35 @@ class Remote:
         raise NotImplementedError
 
     def _encoded(self, texts: Sequence[str], side: str) -> Vectors:
-        said = [number for number, text in enumerate(texts) if text.strip()]
-        cut = [_cut(texts[number], self._longest) for number in said]
-        made = self.service.together(lambda batch: self._asked(batch, side), list(self._batches(cut)))
-        if texts and self._dimension is None:
-            self._asked(["dimension"], side)
+        made = list(self.stream(texts, side))
         vectors = np.zeros((len(texts), self._dimension or 0), np.float32)
-        if made:
-            vectors[said] = np.concatenate(made)
+        for places, rows in made:
+            vectors[places] = rows
         return vectors
 
-    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
-        batch: list[str] = []
+    def stream(self, texts: Sequence[str], side: str) -> Iterator[tuple[list[int], Vectors]]:
+        """The vectors of some texts after those of others, as the answers come: places among the texts, and rows. What
+        was answered before or beside a failure has been given when the failure is raised."""
+        said = {number: _cut(text, self._longest) for number, text in enumerate(texts) if text.strip()}
+        batches = list(self._batches(said))
+        asked = lambda batch: self._asked([said[number] for number in batch], side)  # noqa: E731
+        for place, rows in self.service.as_completed(asked, batches):
+            yield batches[place], rows
+        if texts and self._dimension is None:
+            self._asked(["dimension"], side)
+        empty = [number for number in range(len(texts)) if number not in said]
+        if empty:
+            yield empty, np.zeros((len(empty), self._dimension or 0), np.float32)
+
+    def _batches(self, texts: Mapping[int, str]) -> Iterator[list[int]]:
+        batch: list[int] = []
         tokens = 0
-        for text in texts:
+        for number, text in texts.items():
             cost = len(text.encode("utf-8", "replace")) // BYTES_A_TOKEN + 1
             if batch and (len(batch) == self._batch_size or tokens + cost > self.limits.tokens):
                 yield batch
                 batch, tokens = [], 0
-            batch.append(text)
+            batch.append(number)
             tokens += cost
         if batch:
             yield batch

@@ -107,6 +107,18 @@ class Documents:
             document = _document(row["id"], row["text"], row["title"], row["metadata"])
             yield Entry(row["number"], document, vector)
 
+    def twins(self, entries: Sequence[Entry]) -> dict[int, int]:
+        """Number of each of these new documents → number of an older one with the same content, where there is one."""
+        first = min(entry.number for entry in entries)
+        found: dict[str, int] = {}
+        hashes = list({entry.document.hash for entry in entries})
+        for start in range(0, len(hashes), BATCH):
+            batch = hashes[start : start + BATCH]
+            marks = ",".join("?" * len(batch))
+            sql = f"SELECT hash, min(number) FROM documents WHERE hash IN ({marks}) AND number < ? GROUP BY hash"
+            found |= dict(self._db.all(sql, [*batch, first]))
+        return {entry.number: found[hash] for entry in entries if (hash := entry.document.hash) in found}
+
     def live(self) -> Numbers:
         return np.array([row[0] for row in self._db.all("SELECT number FROM documents ORDER BY number")], np.int64)
 

@@ -202,6 +202,19 @@ class Database:
         with self._writing:
             self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
+    @contextmanager
+    def lock_if_free(self) -> Iterator[bool]:
+        """Be the process that writes for a moment; False where another one is, or nobody can."""
+        try:
+            self.take_lock()
+        except (MemoryBusy, OSError):
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            self._release()
+
     def take_lock(self) -> None:
         """Become the one process that writes, until close."""
         if self._lock.is_locked:

@@ -30,6 +30,10 @@ class Words:
         self._follow()
         return self._counted[word]
 
+    def restart(self) -> None:
+        """Count all again at the next question: what was counted was not committed."""
+        self._at, self.stale = None, True
+
     def _follow(self) -> None:
         if not self.stale:
             return

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
@@ -21,7 +21,7 @@ from scipy import sparse
 from scipy.sparse import _sparsetools
 
 from evokey.errors import EncoderMismatch
-from evokey.stores.segments import Arrays, read_manifest, read_segment, write_manifest, write_segment
+from evokey.stores.segments import Arrays, is_sound, read_manifest, read_segment, write_manifest, write_segment
 from evokey.types import Numbers, Ranking, Scores
 
 Question = TypeVar("Question")
@@ -300,12 +300,13 @@ class EmbeddedStore(Generic[B]):
         self.rows: Rows[B] = Rows((), frozenset())
         self._loaded: tuple[str, list[str]] | None = None
 
-    def load(self, live: Numbers, newest: int) -> bool:
+    def load(self, live: Numbers, newest: int, *, whole: bool = False) -> bool:
         """Take up what is on disk, if it changed. Documents up to the newest known one that do not live are dead;
-        what another process has written since is none of ours to judge yet."""
-        for _ in range(2):
+        what another process has written since is none of ours to judge yet. whole: every checksum is compared."""
+        read = self._read_whole if whole else self._read
+        for take in (read, partial(self._read_if_sound, read)):
             try:
-                return self._load(live, newest)
+                return self._load(live, newest, take)
             except (OSError, ValueError, KeyError) as error:
                 # Either swept away by the writer since we read the manifest, or damaged.
                 broken = error
@@ -313,7 +314,28 @@ class EmbeddedStore(Generic[B]):
         self.rows, self._loaded = Rows((), frozenset()), None
         return True
 
-    def _load(self, live: Numbers, newest: int) -> bool:
+    def _read_whole(self, folder: Path, name: str) -> Segment[B]:
+        if not is_sound(folder, name):
+            raise ValueError(f"{folder / name} is not what was written")
+        return self._read(folder, name)
+
+    def _read_if_sound(self, read: Callable[[Path, str], Segment[B]], folder: Path, name: str) -> Segment[B] | None:
+        """One segment that cannot be read costs no other: keys may have been paid for."""
+        try:
+            return read(folder, name)
+        except (OSError, ValueError, KeyError) as error:
+            log.warning("keys in %s cannot be read (%s): they are made again from the ledger", folder, str(error))
+            return None
+
+    @property
+    def changed(self) -> bool:
+        """Whether another process has written keys since they were loaded."""
+        try:
+            return self._folder is not None and read_manifest(self._folder) not in (None, self._loaded)
+        except (OSError, ValueError, KeyError):
+            return False  # damaged: nothing has come
+
+    def _load(self, live: Numbers, newest: int, read: Callable[[Path, str], Segment[B] | None]) -> bool:
         manifest = read_manifest(self._folder) if self._folder else None
         if manifest is None or manifest == self._loaded:
             return False
@@ -325,7 +347,7 @@ class EmbeddedStore(Generic[B]):
                 f"evokey doctor --reencode"
             )
         assert self._folder is not None
-        segments = tuple(self._read(self._folder, name) for name in names)
+        segments = tuple(one for name in names if (one := read(self._folder, name)) is not None)
         covered = _covered(segments)
         self.rows = Rows(segments, frozenset(np.setdiff1d(covered[covered <= newest], live).tolist()))
         self._loaded = manifest
@@ -371,6 +393,13 @@ class EmbeddedStore(Generic[B]):
             places.append(at)
         back = np.argsort(np.concatenate([NO_NUMBERS, *places]), kind="stable")
         return self.block.join(blocks).take(back)
+
+    def copies(self, twins: Mapping[int, int]) -> tuple[Numbers, Numbers, B]:
+        """The keys of documents as those of their twins, which this store answers for: covered, owners and rows."""
+        new, old = (np.array(list(numbers), np.int64) for numbers in (twins.keys(), twins.values()))
+        found = self.rows.places(old) >= 0
+        owners = np.repeat(new[found], self.rows.sizes(old[found]))
+        return new, owners, self.take(old[found])
 
     def scores(self, numbers: Numbers, questions: Sequence[Any]) -> list[Scores]:
         """Of the rows of these documents (each must have some), for each question; to the last bit or nearly so."""

@@ -14,6 +14,7 @@ import tokenize
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,22 @@ def read_manifest(folder: Path) -> tuple[str, list[str]] | None:
     except FileNotFoundError:
         return None
     return found["encoder"], list(found["segments"])
+
+
+def covered(folder: Path) -> NDArray[np.int64]:
+    """The documents that the live segments answer for; those of a segment that cannot be read are missing."""
+    manifest = read_manifest(folder)
+    found = [np.zeros(0, np.int64)]
+    for name in manifest[1] if manifest else []:
+        with suppress(OSError, ValueError, KeyError):
+            found.append(np.asarray(read_segment(folder, name)["covered"]))
+    return np.concatenate(found)
+
+
+def is_sound(folder: Path, name: str) -> bool:
+    """Whether a segment is what was written, every array of it."""
+    sums = json.loads((folder / name / "checksums.json").read_bytes())
+    return not list(_bad_arrays(folder / name, sums))
 
 
 def damaged(folder: Path) -> list[str]:
