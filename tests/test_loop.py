@@ -16,7 +16,7 @@ from conftest import DATA, Opener
 from typer.testing import CliRunner
 
 import evokey
-from evokey import settings
+from evokey import settings, watch
 from evokey.cli.app import app
 from evokey.errors import InvalidInput, InvalidSettings, LLMFailed, UnknownDocument
 from evokey.types import Completion, Message, Spent
@@ -225,6 +225,25 @@ def test_a_watching_memory_learns_from_its_traffic_in_the_background(
     assert learner.progress.learned == 0 and learner.progress.abstained == len(QUESTIONS)  # nobody judged
     learner.stop()
     assert learner.stopped
+
+
+def test_a_watching_memory_waits_for_another_writer_and_goes_on(
+    opened: Opener, commands: list[evokey.Document], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watch, "BUSY", 0.05)
+    writer = opened(verifier={"name": "labels"})
+    writer.add(commands)
+    memory = opened()
+    learner = memory.watch(batch=2)
+    memory.search("undo a change")
+    for _ in range(600):
+        if learner.stopped or "waits to write" in caplog.text:
+            break
+        time.sleep(0.1)
+    assert not learner.stopped and learner.progress.thought == 0
+    writer.close()
+    assert learner.drain(60) and learner.progress.thought == 1
+    assert not learner.stopped
 
 
 def test_what_a_watching_memory_verified_is_learned_and_published(

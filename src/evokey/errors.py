@@ -11,6 +11,9 @@ EvokeyError
 ├── InvalidSettings         settings that make no memory
 │   └── UnknownComponent    an encoder, store, … that does not exist or is not installed
 ├── NotAMemory              a path that holds something else
+│   └── MissingLedger       keys without the ledger they were made from
+├── DamagedLedger           a ledger that cannot be read as it was written
+├── StorageFailed           a disk that is full, read-only or broken: nothing was changed
 ├── NewerFormat             a memory written by a newer evokey
 ├── EncoderMismatch         keys made by one encoder, settings that name another
 ├── ServiceFailed           a service or model that was asked did not answer, after its retries
@@ -63,6 +66,18 @@ class UnknownComponent(InvalidSettings):
 
 
 class NotAMemory(EvokeyError):
+    pass
+
+
+class MissingLedger(NotAMemory):
+    pass
+
+
+class DamagedLedger(EvokeyError):
+    pass
+
+
+class StorageFailed(EvokeyError, OSError):
     pass
 
 

@@ -180,16 +180,19 @@ class Index:
 
     def catch_up(self, *, wait: bool = True) -> None:
         """Bring everything up to what the ledger says now. Without waiting: unless another thread is at it."""
-        if not self._behind or not self._mutex.acquire(blocking=wait):
+        if not self._behind:
             return
+        taken: list[bool] = []
         try:
+            taken.extend(map(self._mutex.acquire, (wait,)))  # in one step: taken and noted, whatever interrupts
             version = self._database.version
-            if self._behind:
+            if taken[0] and self._behind:
                 with self._database.read():
                     self._follow()
                 self._version = version
         finally:
-            self._mutex.release()
+            if taken and taken[0]:  # no call before the release: an interrupt could come with its return
+                self._mutex.release()
 
     @property
     def _behind(self) -> bool:

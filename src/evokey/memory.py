@@ -849,12 +849,10 @@ class Memory:
         if self._learner is not None:
             self._learner.stop()
         with self._writing:
-            if self._closed:
-                return
-            self._closed = True
+            was_open, self._closed = not self._closed, True
             self._expanders.clear()  # they know this memory: without them it goes, and its files with it
             try:
-                if self._database.writing:
+                if was_open and self._database.writing:
                     self._keep_traffic()
                     self._save(force=True)
             finally:

@@ -21,8 +21,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
+from evokey.errors import MemoryBusy
 from evokey.evolution.judge import ndcg
 from evokey.evolution.saturation import Saturation
 from evokey.index import Overlays
@@ -30,6 +31,7 @@ from evokey.ledger.documents import Position
 from evokey.loop import Thought
 from evokey.types import EpochReport, LearnReport
 
+T = TypeVar("T")
 log = logging.getLogger("evokey")
 WAITING = 1_000
 """Queries that wait at the most; of more the oldest are dropped."""
@@ -39,6 +41,8 @@ PENDING = 256
 """Lessons after which keys evolve even if every batch still brings much."""
 SHARE = 0.02
 """Of this process's time, at the most: searches here wait while the learner's own thread computes."""
+BUSY = 1.0
+"""Seconds after which a write is tried again that another process held up."""
 QUIET = 2.0
 """Seconds without a query after which keys evolve with what there is."""
 
@@ -88,7 +92,8 @@ class Learner:
         self.progress = Progress()
         self._waiting: OrderedDict[str, None] = OrderedDict()
         self._asked: OrderedDict[str, None] = OrderedDict()
-        self._change = threading.Condition()
+        self._mutex = threading.RLock()
+        self._change = threading.Condition(self._mutex)
         self._ending = self._resting = False
         self._thinker = Thinker(folder)
         self._thread = threading.Thread(target=self._run, name="evokey learner", daemon=True)
@@ -100,7 +105,7 @@ class Learner:
 
     def offer(self, query: str) -> None:
         """A query of the traffic. Costs next to nothing; one that was seen before is not thought about again."""
-        with self._change:
+        with self._mutex:  # itself: an interrupt as a condition takes it would leave it taken
             self.progress.seen += 1
             if query in self._asked or query in self._waiting or self._resting:
                 return
@@ -169,13 +174,26 @@ class Learner:
     def _learned(self, query: str) -> LearnReport | None:
         try:
             thought: Thought = self._thinker.ask("think", query)
-            report = self._remember(thought)
+            report = self._insist(lambda: self._remember(thought))
             self._count(report)
             return report
         finally:
             with self._change:
                 self._waiting.pop(query, None)
                 self._change.notify_all()
+
+    def _insist(self, write: Callable[[], T]) -> T:
+        """Write; again and again while another process is the one that writes."""
+        waiting = False
+        while not self._ending:
+            try:
+                return write()
+            except MemoryBusy as error:
+                if not waiting:
+                    log.warning("the background learner waits to write: %s", str(error))
+                waiting = True
+                self._rest(BUSY)
+        raise EOFError("stopped")
 
     def _count(self, report: LearnReport) -> None:
         self.progress.thought += 1
@@ -189,7 +207,8 @@ class Learner:
             log.warning("the background learner rests: its budget of %d calls is spent", self._budget)
 
     def _evolve(self) -> None:
-        report = self._adopt(self._thinker.ask("propose"))
+        proposed: Proposed = self._thinker.ask("propose")
+        report = self._insist(lambda: self._adopt(proposed))
         if report is not None and report.published:
             self.progress.epochs += 1
 

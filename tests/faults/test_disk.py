@@ -6,7 +6,6 @@ import contextlib
 import os
 import resource
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,11 +16,11 @@ import pytest
 from scenarios import ASKED, documents, lesson
 
 import evokey
-from evokey.errors import EncoderMismatch, MemoryBusy
+from evokey.errors import EncoderMismatch, MemoryBusy, StorageFailed
 from evokey.stores.embedded import EmbeddedStore
 from evokey.stores.segments import damaged
 
-FULL = (OSError, sqlite3.OperationalError)
+FULL = (StorageFailed,)
 SPARE = 40 * 1024
 """Room for the ledger to grow a little, and not for the keys."""
 Rankings = list[list[tuple[str, float]]]
@@ -245,7 +244,7 @@ def test_a_read_only_memory_is_searched_or_named_in_the_error(read_only: Path) -
     try:
         with evokey.open(read_only) as memory:
             assert rankings(memory) == before
-    except sqlite3.OperationalError as error:
+    except StorageFailed as error:
         assert f"{read_only} cannot be written to" in str(error)
 
 

@@ -57,8 +57,8 @@ class Refusing:
         raise AssertionError(f"SQLite was asked: {sql}")
 
 
-def unmapped(*_: object, **__: object) -> None:
-    raise OSError("no file can be mapped here")
+def unreadable(*_: object, **__: object) -> None:
+    raise OSError("no file can be read here")
 
 
 def test_what_is_not_new_is_known_without_asking_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,11 +183,13 @@ def test_a_commit_in_the_midst_of_looking_is_seen_next_time(tmp_path: Path, monk
         assert reader.version != first
 
 
-def test_a_writer_that_cannot_map_the_file_counts_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_cannot_read_the_file_counts_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
     with Database(tmp_path) as reader:
         with monkeypatch.context() as patch:
-            patch.setattr("evokey.ledger.commits.mmap.mmap", unmapped)
+            patch.setattr("evokey.ledger.commits._File", unreadable)
             writer = Database(tmp_path)
         with writer:
             for query in ("first", "second"):
@@ -213,3 +215,18 @@ def test_many_who_make_the_file_at_once_undo_no_count(tmp_path: Path) -> None:
             first.end()
             assert {commits.settled for commits in threads.map(following, [path] * 8)} == {2}
             assert path.stat().st_size % WIDTH == 0
+
+
+@pytest.mark.parametrize("size", [0, 3])
+def test_a_count_that_is_cut_while_it_is_read_hides_nothing(
+    tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
+    with Database(tmp_path) as writer, Database(tmp_path) as reader:
+        for query in ("first", "second", "third"):
+            before = reader.version
+            os.truncate(tmp_path / COMMITS, size)
+            assert reader.version == before
+            written(writer, query)
+            assert reader.version != before
+        assert queries(reader) == ["first", "second", "third"]

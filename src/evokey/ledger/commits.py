@@ -1,36 +1,35 @@
-"""A count of a ledger's commits, in a file that all its processes map: whether anything is new is seen at a glance,
+"""A count of a ledger's commits, in a file that all its processes read: whether anything is new is seen at a glance,
 where asking SQLite would take as long as a twentieth of a search.
 
 An odd count says that a commit is under way, or was cut short. Then only SQLite knows, and the next commit makes the
-count even again. The file is a shortcut: where it cannot be had, SQLite is asked every time; where a commit could not
-be counted in it, the process that made it knows all the same, and others ask SQLite once a second anyway.
+count even again. The file is a shortcut: where it cannot be had, or is cut, SQLite is asked every time; where a commit
+could not be counted in it, the process that made it knows all the same, and others ask SQLite once a second anyway. It
+is read and not mapped: a file that is cut while it is mapped kills the process.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 import shutil
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
 WIDTH = 8
-NOBODY_COUNTS = memoryview(bytes([1] * WIDTH)).cast("Q")
 
 
 class Commits:
     def __init__(self, path: Path) -> None:
-        self._path, self._count, self._own = path, NOBODY_COUNTS, 0
-        self._mapped: tuple[int, int] | None = None
-        """Which file it was: another may have taken its place."""
+        self._path, self._own = path, 0
+        self._file: _File | None = None
 
     def follow(self, ledger: Path) -> None:
-        """Map the file, if it is not the one that is mapped; make it, beside its ledger and for the same users."""
+        """Open the file, if it is not the one that is open; make it, beside its ledger and for the same users."""
         with suppress(OSError):
-            if self._mapped == _identity(self._path.stat()):
+            if self._file is not None and self._file.identity == _identity(self._path.stat()):
                 return
-        self._count, self._mapped = NOBODY_COUNTS, None
+        self._file = None
         new = not self._path.exists()
         with suppress(OSError), self._path.open("ab") as file:
             if file.tell() < WIDTH:
@@ -40,15 +39,16 @@ class Commits:
                 shutil.copymode(ledger, self._path)
                 if hasattr(os, "chown"):
                     os.chown(self._path, ledger.stat().st_uid, ledger.stat().st_gid)
-        with suppress(OSError, ValueError), self._path.open("rb") as file:
-            self._count = memoryview(mmap.mmap(file.fileno(), WIDTH, access=mmap.ACCESS_READ)).cast("Q")
-            self._mapped = _identity(os.fstat(file.fileno()))
+        with suppress(OSError):
+            self._file = _File(self._path)
 
     @property
     def settled(self) -> int | None:
         """Another number after every commit, of this process or another; None where only SQLite knows."""
-        count = self._count[0]
-        return None if count & 1 else count + self._own
+        file = self._file
+        found = b"" if file is None else file.read()
+        count = int.from_bytes(found, sys.byteorder)
+        return None if len(found) < WIDTH or count & 1 else count + self._own
 
     def begin(self) -> None:
         self._advance(0)
@@ -65,7 +65,31 @@ class Commits:
             file.write((count + past).to_bytes(WIDTH, sys.byteorder))
 
     def close(self) -> None:
-        self._count, self._mapped = NOBODY_COUNTS, None  # the file is let go with its last reader
+        self._file = None  # closed with its last reader
+
+
+class _File:
+    """The first bytes of a file, read again and again."""
+
+    def __init__(self, path: Path) -> None:
+        self._handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        self.identity = _identity(os.fstat(self._handle))
+        """Which file it is: another may take its place."""
+        self._one_at_a_time = threading.Lock()
+
+    def read(self) -> bytes:
+        try:
+            if sys.platform != "win32":
+                return os.pread(self._handle, WIDTH, 0)
+            with self._one_at_a_time:
+                os.lseek(self._handle, 0, os.SEEK_SET)
+                return os.read(self._handle, WIDTH)
+        except OSError:
+            return b""
+
+    def __del__(self) -> None:
+        with suppress(AttributeError, OSError):
+            os.close(self._handle)
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import socket
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from time import monotonic
@@ -19,14 +19,18 @@ from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
-from evokey.errors import MemoryBusy, NewerFormat, NotAMemory
+from evokey.errors import DamagedLedger, MemoryBusy, MissingLedger, NewerFormat, NotAMemory, StorageFailed
 from evokey.ledger.commits import Commits
+from evokey.stores.segments import MANIFEST
 
 FILE, COMMITS, LOCK, HOLDER = "ledger.sqlite", "ledger.commits", "writer.lock", "writer.json"
 TRUSTED = 1.0
 """Seconds for which the count of commits is believed: another tool, or an older evokey, does not count its own."""
-MAPPED = 2**30
-"""Bytes of the file that are read where the system has them, without a copy. What lies beyond is read as ever."""
+DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+REFUSED = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
+BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+UNREADABLE = ("no such table", "no such column", "Could not decode")
+"""What SQLite says of a schema or a text that was damaged: our own statements are right."""
 
 
 def migrations() -> list[tuple[str, str]]:
@@ -52,25 +56,31 @@ class Database:
         """The commits that were counted then."""
         self._doubted = 0.0
         """When SQLite is asked in any case."""
-        self._writer = self._connected()
-        self._reader, self._cursor = self._writer, self._writer.cursor()
+        _check_there(folder)
         try:
+            self._reader = self._writer = self._connected()
+            self._cursor = self._writer.cursor()
             self._prepare()
             self._reader = self._connected()
-            self._cursor = self._reader.execute(f"PRAGMA mmap_size = {MAPPED}")
+            self._cursor = self._reader.cursor()
             self._commits.follow(folder / FILE)
-        except sqlite3.DatabaseError as error:
+        except BaseException as error:
             self.close()
-            if isinstance(error, sqlite3.OperationalError):
-                raise sqlite3.OperationalError(f"{folder / FILE}: {error}{_hint(folder)}") from error
-            raise NotAMemory(f"{folder / FILE} is not a ledger of evokey ({error}); nothing was changed") from error
-        except BaseException:
-            self.close()
+            if isinstance(error, sqlite3.DatabaseError) and _code(error) == sqlite3.SQLITE_NOTADB:
+                raise NotAMemory(
+                    f"{folder / FILE} is not a ledger of evokey ({error}); nothing was changed. If it was one, it is "
+                    f"damaged: {_way_out(folder)}"
+                ) from error
+            self._explain(error)
             raise
 
     def _connected(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._folder / FILE, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA busy_timeout = 10000")
+        try:
+            connection.execute("PRAGMA busy_timeout = 10000")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _prepare(self) -> None:
@@ -100,7 +110,14 @@ class Database:
 
     def _migrate(self) -> None:
         # Another process may be opening the same new memory: wait for it, then look again.
-        with self._lock.acquire(timeout=30), self.write() as connection:
+        try:
+            self._lock.acquire(timeout=30)
+        except Timeout:
+            raise MemoryBusy(
+                f"{self._folder} is of an older version and must be brought up to date, but {self._holder()} is "
+                f"writing to it; wait until that process closes the memory"
+            ) from None
+        with self.write() as connection:
             connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY)")
             for name, sql in self._pending():
                 for statement in _statements(sql):
@@ -115,16 +132,21 @@ class Database:
         self.close()
 
     def close(self) -> None:
-        with self._writing, self._reading:
-            self._reader.close()
-            self._writer.close()
-            self._commits.close()
-            self._release()
+        """All of it, whatever interrupts a part."""
+        with self._writing, self._reading, ExitStack() as closing_down:
+            closing_down.callback(self._release)
+            closing_down.callback(self._commits.close)
+            for name in ("_writer", "_reader"):
+                if hasattr(self, name):
+                    closing_down.callback(getattr(self, name).close)
 
     def _release(self) -> None:
         if self._lock.is_locked:
-            (self._folder / HOLDER).unlink(missing_ok=True)
-            self._lock.release(force=True)
+            try:
+                with suppress(OSError):
+                    (self._folder / HOLDER).unlink(missing_ok=True)
+            finally:
+                self._lock.release(force=True)
 
     @property
     def writing(self) -> bool:
@@ -149,10 +171,23 @@ class Database:
             return connection.execute(sql, values).fetchone()
 
     def all(self, sql: str, values: Any = ()) -> list[Any]:
-        if self._writer_thread == threading.get_ident():
-            return self._writer.execute(sql, values).fetchall()
-        with self._reading:
-            return self._cursor.execute(sql, values).fetchall()
+        try:
+            if self._writer_thread == threading.get_ident():
+                return self._writer.execute(sql, values).fetchall()
+            with self._reading:
+                return self._cursor.execute(sql, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            self._explain(error)
+            raise
+
+    def latest(self, sql: str, values: Any = ()) -> list[Any]:
+        """What is committed now, whatever state `read` holds on to."""
+        try:
+            with closing(self._connected()) as connection:
+                return connection.execute(sql, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            self._explain(error)
+            raise
 
     @contextmanager
     def read(self) -> Iterator[None]:
@@ -161,19 +196,24 @@ class Database:
             if connection.in_transaction:
                 yield
                 return
-            connection.execute("BEGIN")
             try:
+                connection.execute("BEGIN")  # in here: an interrupt may come as soon as it is done
                 yield
             finally:
-                connection.execute("COMMIT")
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
 
     @contextmanager
     def _for_reading(self) -> Iterator[sqlite3.Connection]:
-        if self._writer_thread == threading.get_ident():
-            yield self._writer
-            return
-        with self._reading:
-            yield self._reader
+        try:
+            if self._writer_thread == threading.get_ident():
+                yield self._writer
+                return
+            with self._reading:
+                yield self._reader
+        except sqlite3.DatabaseError as error:
+            self._explain(error)
+            raise
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -183,19 +223,47 @@ class Database:
                 yield self._writer
                 return
             self.take_lock()
-            self._writer.execute("BEGIN IMMEDIATE")
-            self._writer_thread = threading.get_ident()
             try:
+                self._undo()  # what an interrupt left when another one cut its undoing short
+                self._writer.execute("BEGIN IMMEDIATE")
+                self._writer_thread = threading.get_ident()
                 yield self._writer
-                self._commits.begin()
-                self._writer.execute("COMMIT")
-                self._commits.end()
-            except BaseException:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
+                self._commit()
+            except BaseException as error:
+                self._undo()
+                self._explain(error)
                 raise
             finally:
                 self._writer_thread = None
+
+    def _commit(self) -> None:
+        self._commits.begin()
+        try:
+            self._writer.execute("COMMIT")
+        finally:
+            self._commits.end()
+
+    def _undo(self) -> None:
+        if self._writer.in_transaction:
+            with suppress(sqlite3.Error):  # the error that led here says more
+                self._writer.execute("ROLLBACK")
+
+    def _explain(self, error: BaseException) -> None:
+        """Raise an error of ours, with a way out, for those of SQLite that come from the file or the disk."""
+        if not isinstance(error, sqlite3.DatabaseError):
+            return
+        ledger, code = self._folder / FILE, _code(error)
+        if code in DAMAGED or str(error).startswith(UNREADABLE):
+            raise DamagedLedger(f"{ledger} is damaged ({error}): {_way_out(self._folder)}") from error
+        if code in REFUSED:
+            raise StorageFailed(
+                f"{ledger}: {error}{_hint(self._folder)}. Nothing was changed; make room on the disk, or mend what "
+                f"refuses, and try again."
+            ) from error
+        if code in BUSY:
+            raise MemoryBusy(
+                f"{ledger} is locked by another program ({error}); wait until it is done, and try again"
+            ) from error
 
     def scrub(self) -> None:
         """After a forget: leave no copy of the erased pages in the write-ahead log."""
@@ -226,8 +294,13 @@ class Database:
                 f"{self._folder} is being written by {self._holder()}. Searching goes on; to write, wait until that "
                 f"process closes the memory, or write through it."
             ) from None
+        except OSError as error:
+            raise StorageFailed(
+                f"{self._folder / LOCK} cannot be locked ({error}){_hint(self._folder)}. Nothing was changed."
+            ) from error
         note = {"pid": os.getpid(), "host": socket.gethostname()}
-        (self._folder / HOLDER).write_text(json.dumps(note))
+        with suppress(OSError):  # for other people's error messages alone
+            (self._folder / HOLDER).write_text(json.dumps(note))
 
     def _holder(self) -> str:
         try:
@@ -235,6 +308,27 @@ class Database:
             return f"process {note['pid']} on {note['host']}"
         except (OSError, ValueError, KeyError):
             return "another process"
+
+
+def _check_there(folder: Path) -> None:
+    """An empty ledger beside keys would pass for an empty memory."""
+    ledger, keys = folder / FILE, next(folder.glob(f"keys/*/{MANIFEST}"), None)
+    if keys is not None and not (ledger.exists() and ledger.stat().st_size):
+        raise MissingLedger(
+            f"{folder} holds keys ({keys.relative_to(folder)}) but {'an empty' if ledger.exists() else 'no'} {FILE}: "
+            f"documents and lessons are in that file alone. Restore it from a backup; or, to begin anew, remove "
+            f"{folder / 'keys'}"
+        )
+
+
+def _code(error: sqlite3.DatabaseError) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _way_out(folder: Path) -> str:
+    return (
+        f"look closer with: evokey doctor --at {folder}; and restore the memory from a backup (evokey backup makes one)"
+    )
 
 
 def _hint(folder: Path) -> str:
