@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from conftest import Opener
 
 import evokey
 from evokey import doctor
+from evokey.expanders.units import normal
+from evokey.keys.keywords import Keywords
+from evokey.novelty.reading import read
+from evokey.verifiers.words import contains, every, squad, words
 
 
 @dataclass(frozen=True)
@@ -243,3 +248,39 @@ def test_a_memory_of_the_first_format_keeps_its_words_until_it_is_encoded_again(
     assert memory.stats().lessons == lessons
     assert not memory.search("ब")
     assert memory.search("किताबें")[0].id == "0" and memory.search("भोजन किसने पकाया")[0].id == "3"
+
+
+def test_a_word_that_most_documents_hold_is_no_keyword_in_any_script(opened: Opener) -> None:
+    memory = opened(encoder="bm25", keys={"name": "keywords", "count": 1})
+    topics = "किताबें बारिश दिल्ली रसोई मछली बगीचा साइकिल परीक्षा दवाइयाँ हाथी".split()
+    memory.add([evokey.Document(f"{topic}{at}", f"ज़रूरी सूचना: {topic}", "पत्र") for at in range(3) for topic in topics])
+    assert not memory.search("सूचना")
+    assert memory.search("बारिश")[0].id.startswith("बारिश")
+
+
+def test_keywords_of_unspaced_texts_are_short() -> None:
+    class Corpus:
+        documents = 1
+
+        def frequency(self, word: str) -> int:
+            return 1
+
+    text = "รถไฟไปเชียงใหม่ออกเวลาหกโมงเช้าจากสถานีกลางกรุงเทพทุกวันยกเว้นวันอาทิตย์" * 2
+    (found,) = Keywords().texts(evokey.Document("1", text, "รถไฟ"), Corpus())
+    phrases = found.removeprefix("รถไฟ. ").split(", ")
+    assert len(phrases) > 1 and all(not unicodedata.category(phrase[0]).startswith("M") for phrase in phrases)
+
+
+@pytest.mark.parametrize("made", [normal, words, every, squad, lambda text: read(text).fold], ids=str)
+@pytest.mark.parametrize("name", set(FAMILIES) - {"emoji"})
+def test_normal_forms_of_a_text_compare_equal_everywhere(name: str, made: Callable[[str], object]) -> None:
+    for text in FAMILIES[name].texts:
+        assert made(unicodedata.normalize("NFD", text)) == made(unicodedata.normalize("NFC", text))
+
+
+def test_words_with_vowel_signs_are_read_and_compared_whole() -> None:
+    assert [word.text for word in read("मेरी किताब कहाँ है").words] == ["मेरी", "किताब", "कहाँ", "है"]
+    assert normal("किताब, हिन्दी!") == "किताब हिन्दी"
+    assert words("မြန်မာ ខ្មែរ বাংলা") == ["မြ", "န်", "မာ", "ខ្មែ", "រ", "বাংলা"]
+    assert contains(words("เมืองหลวงคือกรุงเทพมหานคร"), words("กรุงเทพ"))
+    assert words("שָׁלוֹם كِتَابٌ") == words("שלום كتاب")

@@ -101,6 +101,8 @@ _LETTERS = _Letters()
 
 def fold(text: str, *, turkish: bool = False) -> str:
     """One spelling for what is written in several ways: NFKC, and without case. In Turkish ı and i are two letters."""
+    if text.isascii() and not turkish:
+        return text.lower()
     text = unicodedata.normalize("NFKC", _APART.sub(_apart, text))
     if turkish:
         text = text.replace("I", "ı").replace("İ", "i")

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from evokey import registry
 from evokey.errors import InvalidSettings
-from evokey.keys.words import WORD
 from evokey.protocols import KeyBuilder
 from evokey.types import Document
+from evokey.words import split
 
 BUILDERS = sorted(registry.COMPONENTS["keys"])
 PROSE = "The engine of Dr. Smith turns heat into work, e.g. in ships. It was built in 1.5 years, ca. 1850! Who paid? "
@@ -57,9 +57,7 @@ class Counted:
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self.documents = len(documents)
-        self._counts = Counter(
-            word for one in documents for word in set(WORD.findall(f"{one.title} {one.text}".lower()))
-        )
+        self._counts = Counter(word for one in documents for word in set(split(f"{one.title} {one.text}")))
 
     def frequency(self, word: str) -> int:
         return self._counts[word]

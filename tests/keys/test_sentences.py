@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +41,10 @@ any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=200) | st.
         "「行こう。」 | 彼は言った。",
         "كيف حالك؟ | بخير.",
         "यह एक है। | यह दो है।",
+        "ថ្ងៃនេះល្អ។ | យើងទៅ។",
+        "နေကောင်းလား။ | ကောင်းပါတယ်။",
+        "Բարև ձեզ։ | Ինչպես եք։",
+        "राम: नमस्ते\n | सीता: कैसे हो",
     ],
 )
 def test_sentences_end_where_a_reader_ends_them(text: str) -> None:
@@ -88,3 +94,15 @@ def test_a_lead_is_whole_sentences_that_fit() -> None:
 def test_the_beginning_of_a_text_ends_between_words() -> None:
     assert first("alpha beta gamma", 2) == "alpha beta"
     assert first("", 5) == ""
+
+
+def test_a_danda_ends_a_sentence_without_white_space_behind_it() -> None:
+    assert sentences("यह एक है।यह दो है।") == ["यह एक है।", "यह दो है।"]
+
+
+@pytest.mark.parametrize("word", ["किताबें" * 30, "หนังสือที่นี่" * 30, "ភាសាខ្មែរ" * 30])
+def test_a_long_word_is_not_cut_between_a_letter_and_its_marks(word: str) -> None:
+    for tokens in range(2, 40):
+        pieces = [word[start:end] for start, end in cut(word, tokens)]
+        assert "".join(pieces) == word and all(size(piece) <= tokens for piece in pieces)
+        assert all(not unicodedata.category(piece[0]).startswith("M") for piece in pieces)

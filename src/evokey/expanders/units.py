@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from evokey.types import Unit
+from evokey.words import WORD, fold
 
 MOST = 16
 """Units of an expansion."""
@@ -26,7 +27,6 @@ ALIKE = 0.9
 CONSIDERED = 400
 """Pieces that are looked at, at most."""
 
-_WORD = re.compile(r"[^\W_]+")
 _LEANS = re.compile(
     r"(?:it|its|this|that|these|those|they|their|he|she|his|her|such|both|also|however|moreover|furthermore|therefore|"
     r"thus|hence|consequently|additionally|in addition|as a result|for (?:example|instance)|in contrast)\b",
@@ -154,7 +154,7 @@ def shortened(text: str, longest: int = LONGEST) -> str:
 
 def normal(text: str) -> str:
     """What a text says, whatever its case and punctuation."""
-    return " ".join(_WORD.findall(text.casefold()))
+    return " ".join(WORD.findall(fold(text)))
 
 
 def _alike(one: str, other: str) -> bool:

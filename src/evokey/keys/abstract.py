@@ -16,9 +16,10 @@ from collections.abc import Sequence
 
 from evokey.errors import InvalidSettings
 from evokey.keys.sentences import first, lead, size, spans
-from evokey.keys.words import STOP_WORDS, WORD, idf
+from evokey.keys.words import STOP_WORDS, idf
 from evokey.protocols import Corpus
 from evokey.types import Document
+from evokey.words import MARKS, split
 
 LONGEST = 512
 """Tokens of an abstract that somebody wrote: a heading taken for one by mistake must not bring the whole text."""
@@ -43,7 +44,7 @@ _NEXT_HEADING = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
-_LISTED = re.compile(r"[-*+•·#>|`~]|\(?\w{1,3}[.)]\s|[^\W\d_][\w.' -]{0,30}:\s")
+_LISTED = re.compile(rf"[-*+•·#>|`~]|\(?\w{{1,3}}[.)]\s|[^\W\d_][\w{MARKS}.' -]{{0,30}}:\s")
 
 
 class Abstract:
@@ -121,7 +122,7 @@ def _summary(text: str, tokens: int, corpus: Corpus) -> str:
 
 
 def _weighed(sentence: str, corpus: Corpus) -> Counter[str]:
-    counts = Counter(word for word in WORD.findall(sentence.lower()) if word not in STOP_WORDS)
+    counts = Counter(word for word in split(sentence) if word not in STOP_WORDS)
     return Counter({word: count * idf(word, corpus) for word, count in counts.items()})
 
 

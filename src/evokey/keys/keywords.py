@@ -15,15 +15,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-import Stemmer
-
+from evokey.encoders.stems import stemmer_by_script
 from evokey.errors import InvalidSettings
 from evokey.keys.sentences import spans
 from evokey.keys.title import name
 from evokey.keys.words import STOP_WORDS, idf
 from evokey.protocols import Corpus
 from evokey.types import Document
+from evokey.words import MARKS, UNSPACED, WORD, fold
 
 READ = 500_000
 """Characters of a text that are read: by then it has said what it is about."""
@@ -39,9 +40,10 @@ FEW = 20
 """Documents below which nothing is known about how common a word is."""
 IN_TITLE, EARLY, RECURS, TOGETHER = 1.5, 0.5, 0.25, 1.2
 
-# Vowel signs and accents that stand as characters of their own are parts of words.
-_MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u0e00-\u0e7f\u200c\u200d"
-_WORD = re.compile(rf"[^\W_]+(?:[{_MARKS}]+[^\W_]*)*(?:['’][^\W_]{{1,2}}(?![^\W_]))?")
+_WORD = re.compile(
+    rf"(?:[{UNSPACED}][{MARKS}]*+){{1,{LONGEST_RUN * LONGEST_PHRASE}}}+|{WORD.pattern}(?:['’][^\W_]{{1,2}}(?![^\W_]))?"
+)
+"""Where there are no spaces, so many signs count as a word."""
 _POSSESSIVE = re.compile("['’]")
 _NUMBER = re.compile(r"\d+(?:st|nd|rd|th)?")
 _GAP = re.compile(r"\s+|[-‐‑/&]")
@@ -69,7 +71,7 @@ class Keywords:
                 f"keywords keys: count, the number of phrases, is a whole number from 1 on, not {count!r}"
             )
         self.count = count
-        self._stemmer = Stemmer.Stemmer("english", 10_000)
+        self._stem = lru_cache(10_000)(stemmer_by_script("english"))
 
     def texts(self, document: Document, corpus: Corpus) -> Sequence[str]:
         title = name(document, UNTITLED)
@@ -102,7 +104,7 @@ class Keywords:
             last = start
             for found in _WORD.finditer(text, start, end):
                 at += 1
-                plain = _POSSESSIVE.split(found.group().lower())[0]
+                plain = fold(_POSSESSIVE.split(found.group())[0])
                 gap = text[last : found.start()]
                 last = found.end()
                 if run and not _GAP.fullmatch(gap):
@@ -114,7 +116,7 @@ class Keywords:
                         run = []
                     continue
                 joined = gap if gap.strip() else " "
-                run.append(_Word(found.group(), plain, self._stemmer.stemWord(plain), at, joined))
+                run.append(_Word(found.group(), plain, self._stem(plain), at, joined))
             if run:
                 yield run
 

@@ -1,7 +1,7 @@
 """Text → sentences, and how long a text is. Shared by the key builders; no dependency, one pass, any language.
 
-A sentence ends at a full stop, question or exclamation mark before white space (or at a CJK mark, which needs none), at
-a blank line, and at the end of a line that was not wrapped: a short one, or one before a list mark, a heading or a
+A sentence ends at a full stop, question or exclamation mark before white space (some need none: 。 । ။ ។), at a blank
+line, and at the end of a line that was not wrapped: a short one, or one before a list mark, a heading or a
 speaker's name. A full stop ends nothing after an abbreviation, an initial or a list's number, nor inside a number.
 """
 
@@ -10,13 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from evokey.words import MARKS
+
 Span = tuple[int, int]
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_MARK = re.compile(f"[{MARKS}]")
 _PIECE = re.compile(rf"[{_CJK}]|[^\W_]{{1,6}}|[^\w\s]{{1,4}}|_{{1,4}}")
-_END = re.compile(r"""(?<![.!?…؟۔।॥።])[.!?…؟۔।॥።]++["'”’»)\]*_]{0,4}+(?=\s)|[。！？｡]+[」』”’）】]*|\n""")
+_END = re.compile(r"""(?<![.!?…؟۔।॥።։။។៕])[.!?…؟۔।॥።։။។៕]++["'”’»)\]*_]{0,4}+(?=\s)|[。！？｡।॥။។៕]+[」』”’）】]*|\n""")
 _LINE_MARK = re.compile(
-    r"[ \t\r]*(?:$|\n|[-*+•·–][ \t]|\#{1,6}[ \t]|[>|]|`{3}|~{3}|\(?\w{1,3}[.)][ \t]|[^\W\d_][\w.' -]{0,30}:\s)"
+    r"[ \t\r]*(?:$|\n|[-*+•·–][ \t]|\#{1,6}[ \t]|[>|]|`{3}|~{3}|\(?\w{1,3}[.)][ \t]|"
+    rf"[^\W\d_][\w{MARKS}.' -]{{0,30}}:\s)"
 )
 _WHOLE_LINE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\||`{3}|~{3})")
 _WRAPPED = 40
@@ -58,8 +62,15 @@ def cut(text: str, tokens: int) -> list[Span]:
 
 
 def _cut_word(word: str, tokens: int) -> Iterator[Span]:
-    starts = [piece.start() for piece in _PIECE.finditer(word)][::tokens]
-    yield from zip([0, *starts[1:]], [*starts[1:], len(word)], strict=True)
+    """Never between a letter and its marks, unless they alone are longer."""
+    places = [piece.start() for piece in _PIECE.finditer(word)]
+    start = at = 0
+    while at + tokens < len(places):
+        whole = (to for to in range(at + tokens, at, -1) if not _MARK.match(word, places[to]))
+        at = next(whole, at + tokens)
+        yield start, places[at]
+        start = places[at]
+    yield start, len(word)
 
 
 def spans(text: str) -> Iterator[Span]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 
 from evokey.protocols import Corpus
 
-WORD = re.compile(r"[^\W_]+")
 STOP_WORDS = frozenset(
     (
         "a able about above according across actually after again against all almost along already also although "

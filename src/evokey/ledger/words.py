@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
 from evokey.ledger.documents import Documents, Position
+from evokey.words import split
 
-WORD = re.compile(r"[^\W_]+")
 BATCH = 2_000
 
 
@@ -27,8 +26,9 @@ class Words:
         return self._total
 
     def frequency(self, word: str) -> int:
+        """Of a word; of several at once, or of a text without spaces, that of its rarest part."""
         self._follow()
-        return self._counted[word]
+        return min((self._counted[part] for part in split(word)), default=0)
 
     def restart(self) -> None:
         """Count all again at the next question: what was counted was not committed."""
@@ -49,5 +49,5 @@ class Words:
     def _count(self, numbers: Sequence[int]) -> None:
         for start in range(0, len(numbers), BATCH):
             for document in self._documents.fetch(numbers[start : start + BATCH]).values():
-                self._counted.update(set(WORD.findall(f"{document.title} {document.text}".lower())))
+                self._counted.update(set(split(f"{document.title} {document.text}")))
                 self._total += 1

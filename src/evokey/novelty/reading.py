@@ -16,6 +16,7 @@ from itertools import product
 import Stemmer
 
 from evokey.keys.words import STOP_WORDS
+from evokey.words import MARKS
 
 DENIALS = frozenset(
     "not no never neither nor without cannot dont doesnt didnt isnt arent wasnt werent cant couldnt wont wouldnt "
@@ -142,7 +143,7 @@ FOR_ME = re.compile(r"\b(?:for|to|with) (?:me|us)\b")
 FIRST = frozenset("i me my mine we us our ours myself".split())
 SECOND = frozenset("you your yours yourself".split())
 
-TOKEN = re.compile(r"[-+]?\d+(?:[.,:]\d+)*|[^\W\d_][^\W_]*[+#]*|[^\w\s]|_", re.UNICODE)
+TOKEN = re.compile(rf"[-+]?\d+(?:[.,:]\d+)*|[^\W\d_](?:[^\W_]++|[{MARKS}]++)*+[+#]*|[^\w\s]|_")
 IDENTIFIER = re.compile(
     r"\w(?:_|::|\\|@)\w|^[~.]?/\w|/\w*[./_]|\w\w\.[a-z]|[a-z][A-Z]|^--?[a-zA-Z]|(?<![^\W_])[^\W\d_]+\d"
 )

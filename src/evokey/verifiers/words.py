@@ -6,16 +6,18 @@ import re
 import string
 import unicodedata
 
+from evokey.words import MARKS, UNSPACED
+
 ARTICLES = frozenset(("a", "an", "the"))
 _ACCENT = re.compile(r"[\u0300-\u036f]+")
-_MARKS = "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e\u0eb1-\u0ece"
-"""Vowel signs of other scripts: parts of a word, though no letters."""
-_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Scripts written without spaces: each sign is a word."""
-_PLAIN = rf"[{_UNSPACED}]|(?:[^\W_{_UNSPACED}]+|[{_MARKS}]+)+"
+_POINTS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670]+")
+"""Hebrew and Arabic vowel points, and the tatweel: as often left out."""
+_SIGN = rf"[{UNSPACED}](?:[{MARKS}]++|(?<=[\u1039\u17d2]).)*+"
+"""Scripts written without spaces: each sign, with its marks, is a word."""
+_PLAIN = rf"{_SIGN}|[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]++|[{MARKS}]++)*+"
 _WORD = re.compile(rf"\d+(?:[.,]\d+)+(?![^\W_])|{_PLAIN}")
 _PIECE = re.compile(_PLAIN)
-_SPACED = re.compile(f"[{_UNSPACED}]")
+_SPACED = re.compile(_SIGN)
 _PUNCTUATION = dict.fromkeys(
     number
     for number in range(0x10000)
@@ -37,7 +39,7 @@ def words(text: str) -> list[str]:
 
 def every(text: str) -> list[str]:
     """All words in lower case, with their accents; whatever is no letter or digit is a border."""
-    return _PIECE.findall(text.lower())
+    return _PIECE.findall(_POINTS.sub("", unicodedata.normalize("NFC", text.lower())))
 
 
 def contains(text: list[str], part: list[str]) -> bool:
@@ -55,5 +57,5 @@ def squad(text: str) -> list[str]:
 
 def _plain(text: str) -> str:
     """Without case and accents. Signs that only look like accents, as in が, stay whole."""
-    bare = _ACCENT.sub("", unicodedata.normalize("NFKD", text))
+    bare = _POINTS.sub("", _ACCENT.sub("", unicodedata.normalize("NFKD", text)))
     return unicodedata.normalize("NFC", bare).casefold()
