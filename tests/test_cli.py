@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import evokey
@@ -35,6 +34,10 @@ def value(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
+def added(count: int, documents: int) -> dict[str, Any]:
+    return {"added": count, "repeated": 0, "documents": documents, "skipped": []}
+
+
 def complaint(result: Result) -> str:
     """The error on standard error; nothing else was printed, and it was raised on purpose."""
     assert isinstance(result.exception, SystemExit)
@@ -54,8 +57,8 @@ def nobody_is_looking(monkeypatch: pytest.MonkeyPatch) -> None:
     """Output as into a wide pipe, also where CI asks for colour."""
     monkeypatch.setenv("COLUMNS", "1000")
     monkeypatch.delenv("EVOKEY_AT", raising=False)
-    monkeypatch.setattr(screen, "console", Console(force_terminal=False))
-    monkeypatch.setattr(screen, "errors", Console(force_terminal=False, stderr=True))
+    monkeypatch.setattr(screen, "console", screen.Screen(force_terminal=False))
+    monkeypatch.setattr(screen, "errors", screen.Screen(force_terminal=False, stderr=True))
 
 
 @pytest.fixture
@@ -152,8 +155,8 @@ def test_add_takes_every_kind_of_file_and_makes_the_memory(tmp_path: Path) -> No
         (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "in" / name).write_text("# Heading\nwords")
     paths = [tmp_path / "in" / name for name in ("beir", "many.jsonl", "one.txt", "two.md", "folder")]
-    assert value(run("add", *paths, "--at", tmp_path / "kb", "--json")) == {"added": 7, "documents": 7}
-    ids = {"b1", "j1", "j2", "one.txt", "two.md", "three.md", "sub/four.txt"}
+    assert value(run("add", *paths, "--at", tmp_path / "kb", "--json")) == added(7, 7)
+    ids = {"b1", "j1", "j2", "one.txt", "two.md", "folder/three.md", "folder/sub/four.txt"}
     with evokey.open(tmp_path / "kb") as memory:
         assert {id: memory.get(id).id for id in ids} == {id: id for id in ids}
         assert (memory.get("two.md").title, memory.get("one.txt").title) == ("Heading", "one")
@@ -169,7 +172,7 @@ def test_adding_again_replaces_by_id(tmp_path: Path, at: Path) -> None:
 
 def test_more_documents_than_one_batch_are_all_added(tmp_path: Path, at: Path) -> None:
     many = lines(tmp_path / "many.jsonl", [{"id": f"n{number}", "text": f"entry {number}"} for number in range(600)])
-    assert value(run("add", many, "--at", at, "--json")) == {"added": 600, "documents": 605}
+    assert value(run("add", many, "--at", at, "--json")) == added(600, 605)
 
 
 @pytest.mark.parametrize(
@@ -600,7 +603,7 @@ def test_without_a_memory_a_command_fails_makes_none_and_says_how_to(tmp_path: P
 
 def test_an_error_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(screen, "errors", Console(force_terminal=False, stderr=True))
+    monkeypatch.setattr(screen, "errors", screen.Screen(force_terminal=False, stderr=True))
     folder = tmp_path / ("a-rather-long-name-" * 5)
     assert run("stats", "--at", folder).stderr.endswith(f"make one with: evokey init --at {folder}\n")
 
@@ -617,7 +620,7 @@ def test_without_either_the_memory_is_in_dot_evokey_here(
     tmp_path: Path, at: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert value(run("add", "kb.jsonl", "--json")) == {"added": 5, "documents": 5}
+    assert value(run("add", "kb.jsonl", "--json")) == added(5, 5)
     assert (tmp_path / ".evokey" / "evokey.toml").exists()
     assert value(run("stats", "--json"))["documents"] == 5
 

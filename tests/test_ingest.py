@@ -106,31 +106,31 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path, name: str, con
     assert only(write(tmp_path / name, content.encode("utf-8-sig"))).text == text
 
 
-def test_a_folder_is_read_in_the_order_of_its_names_with_ids_relative_to_it(tmp_path: Path) -> None:
+def test_a_folder_is_read_in_the_order_of_its_names_with_ids_below_its_own(tmp_path: Path) -> None:
     write(tmp_path / "kb" / "z.txt", "last")
     write(tmp_path / "kb" / "a" / "deep" / "n.md", "# Deep\nnote")
     write(tmp_path / "kb" / "m.jsonl", '{"id": "one", "text": "x"}\n{"id": "two", "text": "y"}\n')
     write(tmp_path / "kb" / "picture.png", b"\x89PNG\xff")
     documents = list(ingest.read(tmp_path / "kb"))
     assert [(one.id, one.title) for one in documents] == [
-        ("a/deep/n.md", "Deep"),
+        ("kb/a/deep/n.md", "Deep"),
         ("one", ""),
         ("two", ""),
-        ("z.txt", "z"),
+        ("kb/z.txt", "z"),
     ]
-    assert documents[0].metadata == {"path": "a/deep/n.md"}
+    assert documents[0].metadata == {"path": "kb/a/deep/n.md"}
 
 
 def test_hidden_files_and_folders_are_skipped_but_a_hidden_parent_hides_nothing(tmp_path: Path) -> None:
     folder = tmp_path / ".kb"
     for name in ("seen.txt", ".hidden.txt", ".git/inside.txt", "sub/.also/deep.md"):
         write(folder / name, "words")
-    assert ids(folder) == ["seen.txt"]
+    assert ids(folder) == [".kb/seen.txt"]
 
 
 def test_a_folder_named_like_a_file_is_walked_not_read(tmp_path: Path) -> None:
-    write(tmp_path / "notes.md" / "inner.txt", "words")
-    assert ids(tmp_path) == ["notes.md/inner.txt"]
+    write(tmp_path / "kb" / "notes.md" / "inner.txt", "words")
+    assert ids(tmp_path / "kb") == ["kb/notes.md/inner.txt"]
 
 
 def test_a_beir_folder_gives_its_corpus_and_nothing_else(tmp_path: Path) -> None:

@@ -16,25 +16,37 @@ Graded = Iterable[str] | Mapping[str, float]
 WRONG = -1.0
 LOWEST, HIGHEST = 1e-6, 1_000_000
 LONGEST_TEXT, LONGEST_QUERY = 5_000_000, 100_000
+LONGEST_ID, LONGEST_TITLE, LONGEST_ACTOR = 4_096, 10_000, 1_000
+LARGEST_METADATA = 1_000_000
+"""Characters of all metadata of a document, written as JSON."""
+DEEPEST = 50
+"""Lists and objects inside one another, in metadata: what is stored must be readable from any depth of calls."""
+MOST_TEXTS = 1_000
+"""Units of a lesson, or expected answers of a query."""
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
 BOUNDS = {"lt", "lte", "gt", "gte"}
 FIELDS = {"id", "text", "title", "metadata"}
+LONGEST_SHOWN, MOST_LISTED = 200, 20
+"""Characters of a value, and names in a row, that an error shows."""
 
 
 def document(given: Document | Mapping[str, Any]) -> Document:
     if not isinstance(given, Document):
         given = _from_mapping(given)
     if not isinstance(given.id, str) or not given.id.strip():
-        raise InvalidDocument(f"a document's id must be a non-empty string, not {given.id!r}")
-    for name, value in (("text", given.text), ("title", given.title), ("id", given.id)):
+        raise InvalidDocument(f"a document's id must be a non-empty string, not {shown(given.id)}")
+    for name, value, most, way_out in (
+        ("id", given.id, LONGEST_ID, "name it shorter"),
+        ("title", given.title, LONGEST_TITLE, "put the rest into the text"),
+        ("text", given.text, LONGEST_TEXT, "split the document"),
+    ):
         if not isinstance(value, str):
-            raise InvalidDocument(f"document {given.id!r}: {name} must be a string, not {type(value).__name__}")
+            raise InvalidDocument(f"document {shown(given.id)}: {name} must be a string, not {type(value).__name__}")
         if not _storable(value):
-            raise InvalidDocument(f"document {given.id!r}: {name} is not valid Unicode (it has a lone surrogate)")
-        if len(value) > LONGEST_TEXT:
+            raise InvalidDocument(f"document {shown(given.id)}: {name} is not valid Unicode (it has a lone surrogate)")
+        if len(value) > most:
             raise InvalidDocument(
-                f"document {given.id!r}: {name} has {len(value):,} characters; over {LONGEST_TEXT:,} make no sense "
-                f"as one document: split it"
+                f"document {shown(given.id)}: {name} has {len(value):,} characters, more than {most:,}; {way_out}"
             )
     return Document(given.id, given.text, given.title, _metadata(given))
 
@@ -43,37 +55,51 @@ def _from_mapping(given: Mapping[str, Any]) -> Document:
     if not isinstance(given, Mapping):
         raise InvalidDocument(f"a document is a Document or a mapping with id and text, not {type(given).__name__}")
     if "id" not in given or "text" not in given:
-        raise InvalidDocument(f"a document needs id and text; this one has {', '.join(map(str, given)) or 'nothing'}")
+        raise InvalidDocument(f"a document needs id and text; this one has {listed(given) or 'nothing'}")
     unknown = set(given) - FIELDS
     if unknown:
         raise InvalidDocument(
-            f"document {given['id']!r} has unknown fields: {', '.join(sorted(map(str, unknown)))}; "
+            f"document {shown(given['id'])} has unknown fields: {listed(sorted(map(str, unknown)))}; "
             f"put what is your own into metadata"
         )
     return Document(given["id"], given["text"], given.get("title") or "", given.get("metadata") or {})
 
 
 def _metadata(given: Document) -> dict[str, Any]:
+    who = f"document {shown(given.id)}: metadata"
     if not isinstance(given.metadata, Mapping):
-        raise InvalidDocument(
-            f"document {given.id!r}: metadata must be a mapping of names to values, not {type(given.metadata).__name__}"
-        )
+        raise InvalidDocument(f"{who} must be a mapping of names to values, not {type(given.metadata).__name__}")
     try:
         spelled = json.dumps(dict(given.metadata), allow_nan=False)
+        plain: dict[str, Any] = json.loads(spelled)
+        depth = _depth(plain)
     except (TypeError, ValueError) as error:
         raise InvalidDocument(
-            f"document {given.id!r}: metadata must be strings, numbers, true/false, null, lists or objects ({error})"
+            f"{who} must be strings, numbers, true/false, null, lists or objects ({error})"
         ) from error
-    plain: dict[str, Any] = json.loads(spelled)
+    except RecursionError:
+        spelled, plain, depth = "", {}, DEEPEST + 1
+    if depth > DEEPEST:
+        raise InvalidDocument(f"{who} has lists or objects more than {DEEPEST} deep; make it flatter")
+    if len(spelled) > LARGEST_METADATA:
+        raise InvalidDocument(
+            f"{who} has {len(spelled):,} characters as JSON, more than {LARGEST_METADATA:,}; put long texts into text"
+        )
     if not _storable(json.dumps(plain, ensure_ascii=False)):
-        raise InvalidDocument(f"document {given.id!r}: metadata is not valid Unicode (it has a lone surrogate)")
+        raise InvalidDocument(f"{who} is not valid Unicode (it has a lone surrogate)")
     for name, value in plain.items():
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, int) and not SMALLEST <= item <= LARGEST:
-                raise InvalidDocument(
-                    f"document {given.id!r}: metadata {name!r} is {item}, beyond 64 bits; use a string"
-                )
+                raise InvalidDocument(f"{who} {shown(name)} is {shown(item)}, beyond 64 bits; use a string")
     return plain
+
+
+def _depth(value: Any) -> int:
+    """How many lists and objects are inside one another."""
+    depth, level = 0, [value]
+    while level := [one for one in level if isinstance(one, dict | list)]:
+        depth, level = depth + 1, [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)]
+    return depth
 
 
 def readable(documents: Iterable[Document], field: str) -> None:
@@ -86,9 +112,38 @@ def readable(documents: Iterable[Document], field: str) -> None:
 
 def nested(id: str, field: str) -> InvalidDocument:
     return InvalidDocument(
-        f"document {id!r}: metadata {field!r} marks restricted documents in this memory, and filters do not see into "
-        f"objects: make it a string, a number, true or false, null, or a list of these"
+        f"document {shown(id)}: metadata {field!r} marks restricted documents in this memory, and filters do not see "
+        f"into objects: make it a string, a number, true or false, null, or a list of these"
     )
+
+
+def json_value(text: str) -> Any:
+    """What a JSON text says; the error goes on where the caller has named the place."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"is not valid JSON: {error}") from error
+    except ValueError as error:  # Python refuses numbers of more than some thousand digits
+        raise InvalidInput("has a number of too many digits; write it as a string") from error
+    except RecursionError as error:
+        raise InvalidInput("has lists or objects nested too deeply; make it flatter") from error
+
+
+def shown(value: Any) -> str:
+    """A value as an error shows it: never longer than a line or two."""
+    try:
+        spelled = repr(value)
+    except (ValueError, RecursionError):  # a number of too many digits, or too deep a nesting
+        return f"a {type(value).__name__} too large to show"
+    return spelled if len(spelled) <= LONGEST_SHOWN else f"{spelled[:LONGEST_SHOWN]}… ({len(spelled):,} characters)"
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Names in a row, as an error shows them."""
+    several = [str(name) for name in names]
+    more = f" and {len(several) - MOST_LISTED} more" if len(several) > MOST_LISTED else ""
+    whole = ", ".join(several[:MOST_LISTED])
+    return (whole if len(whole) <= LONGEST_SHOWN else f"{whole[:LONGEST_SHOWN]}…") + more
 
 
 def query(text: str) -> str:
@@ -109,63 +164,70 @@ def units(texts: Sequence[str]) -> list[str]:
     if isinstance(texts, str):
         raise InvalidInput("units is a list of texts, not one string")
     if not isinstance(texts, Iterable):
-        raise InvalidInput(f"units is a list of texts, not {texts!r}")
-    found = list(texts)
-    for text in found:
-        if not isinstance(text, str) or not text.strip() or not _storable(text):
-            raise InvalidInput(f"a unit is a non-empty text, not {text!r}")
-    return [text.strip() for text in found]
+        raise InvalidInput(f"units is a list of texts, not {shown(texts)}")
+    return [text.strip() for text in _texts(list(texts), "a unit")]
 
 
 def answers(expected: str | Sequence[str] | None) -> tuple[str, ...]:
     """Gold answers: one, several or none."""
     if expected is None:
         return ()
-    found = [expected] if isinstance(expected, str) else list(expected)
+    return tuple(_texts([expected] if isinstance(expected, str) else list(expected), "an expected answer"))
+
+
+def _texts(found: list[Any], what: str) -> list[str]:
+    if len(found) > MOST_TEXTS:
+        raise InvalidInput(f"{what} is one of {len(found):,}; at most {MOST_TEXTS:,} are taken")
     for text in found:
         if not isinstance(text, str) or not text.strip() or not _storable(text):
-            raise InvalidInput(f"an expected answer is a non-empty text, not {text!r}")
-    return tuple(found)
+            raise InvalidInput(f"{what} is a non-empty text, not {shown(text)}")
+        if len(text) > LONGEST_QUERY:
+            raise InvalidInput(f"{what} has {len(text):,} characters, more than {LONGEST_QUERY:,}; make it shorter")
+    return found
 
 
 def numbers(given: Iterable[int]) -> list[int]:
     """Numbers of lessons."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InvalidInput(f"lessons are named by their numbers, as a list, not {given!r}; lessons() has them")
+        raise InvalidInput(f"lessons are named by their numbers, as a list, not {shown(given)}; lessons() has them")
     found = list(given)
     for number in found:
         if isinstance(number, bool) or not isinstance(number, int) or not 0 < number <= LARGEST:
-            raise InvalidInput(f"a lesson is named by its number, a whole one above 0, not {number!r}")
+            raise InvalidInput(f"a lesson is named by its number, a whole one above 0, not {shown(number)}")
     return found
 
 
 def actor(name: str) -> str:
     if not isinstance(name, str) or not name.strip() or not _storable(name):
-        raise InvalidInput(f"an actor is a non-empty name, not {name!r}")
+        raise InvalidInput(f"an actor is a non-empty name, not {shown(name)}")
+    if len(name) > LONGEST_ACTOR:
+        raise InvalidInput(
+            f"an actor's name has {len(name):,} characters, more than {LONGEST_ACTOR:,}; use a shorter one"
+        )
     return name
 
 
 def count(k: int) -> int:
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise InvalidInput(f"k must be a whole number from 1 on, not {k!r}")
+        raise InvalidInput(f"k must be a whole number from 1 on, not {shown(k)}")
     return int(k)
 
 
 def epoch(number: int, current: int) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= current:
-        raise InvalidInput(f"there is no epoch {number!r}; they run from 0 (untaught) to {current}")
+        raise InvalidInput(f"there is no epoch {shown(number)}; they run from 0 (untaught) to {current}")
     return number
 
 
 def ids(given: Iterable[str], name: str = "ids") -> list[str]:
     if isinstance(given, str):
-        raise InvalidInput(f"{name} is a list; for a single document give [{given!r}]")
+        raise InvalidInput(f"{name} is a list; for a single document give [{shown(given)}]")
     if not isinstance(given, Iterable):
-        raise InvalidInput(f"{name} is a list of ids, not {given!r}")
+        raise InvalidInput(f"{name} is a list of ids, not {shown(given)}")
     found = list(given)
     for id in found:
         if not isinstance(id, str) or not _storable(id):
-            raise InvalidInput(f"{name} is a list of ids, strings of valid Unicode; {id!r} is none")
+            raise InvalidInput(f"{name} is a list of ids, strings of valid Unicode; {shown(id)} is none")
     return list(dict.fromkeys(found))
 
 
@@ -175,17 +237,17 @@ def grades(relevant: Graded, irrelevant: Iterable[str]) -> dict[str, float]:
     ids(right, "relevant")
     for id, grade in right.items():
         if not _finite(grade):
-            raise InvalidInput(f"the grade of {id!r} must be a finite number, not {grade!r}")
+            raise InvalidInput(f"the grade of {shown(id)} must be a finite number, not {shown(grade)}")
         if grade > HIGHEST:
-            raise InvalidInput(f"the grade of {id!r} is {grade}; grades go up to {HIGHEST:,}")
+            raise InvalidInput(f"the grade of {shown(id)} is {shown(grade)}; grades go up to {HIGHEST:,}")
         if 0 < grade < LOWEST:
-            raise InvalidInput(f"the grade of {id!r} is {grade}; grades above 0 begin at {LOWEST}")
+            raise InvalidInput(f"the grade of {shown(id)} is {shown(grade)}; grades above 0 begin at {LOWEST}")
         if grade < 0:
-            raise InvalidInput(f"the grade of {id!r} is {grade}; a wrong document goes into irrelevant=[…]")
+            raise InvalidInput(f"the grade of {shown(id)} is {shown(grade)}; a wrong document goes into irrelevant=[…]")
     wrong = ids(irrelevant, "irrelevant")
     both = [id for id in wrong if right.get(id, 0) > 0]
     if both:
-        raise InvalidInput(f"{both[0]!r} is given as right and as wrong; decide for one")
+        raise InvalidInput(f"{shown(both[0])} is given as right and as wrong; decide for one")
     if not right and not wrong:
         raise InvalidInput("feedback needs a verdict: relevant=[…] or irrelevant=[…]")
     return {id: float(grade) for id, grade in right.items()} | dict.fromkeys(wrong, WRONG)
@@ -221,7 +283,7 @@ def vectors(given: Any, rows: int) -> Vectors:
 
 def filter(where: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(where, Mapping) or not all(isinstance(field, str) for field in where):
-        raise InvalidFilter(f'where is a mapping of field names to values, like {{"lang": "en"}}, not {where!r}')
+        raise InvalidFilter(f'where is a mapping of field names to values, like {{"lang": "en"}}, not {shown(where)}')
     for field, wanted in where.items():
         if isinstance(wanted, Mapping):
             _check_range(field, wanted)
@@ -233,23 +295,25 @@ def filter(where: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _check_range(field: str, bounds: Mapping[Any, Any]) -> None:
     if not bounds or set(bounds) - BOUNDS:
-        raise InvalidFilter(f"where[{field!r}] is a range of {', '.join(sorted(BOUNDS))}, not {dict(bounds)!r}")
+        raise InvalidFilter(
+            f"where[{shown(field)}] is a range of {', '.join(sorted(BOUNDS))}, not {shown(dict(bounds))}"
+        )
     for value in bounds.values():
         if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
-            raise InvalidFilter(f"where[{field!r}]: the bounds of a range are finite numbers, not {value!r}")
+            raise InvalidFilter(f"where[{shown(field)}]: the bounds of a range are finite numbers, not {shown(value)}")
         _check_condition(field, value)
 
 
 def _check_condition(field: str, value: Any) -> None:
     if not isinstance(value, str | int | float):
         raise InvalidFilter(
-            f"where[{field!r}] is compared with {value!r}; give a string, a number or true/false, "
+            f"where[{shown(field)}] is compared with {shown(value)}; give a string, a number or true/false, "
             f"or a list of these for 'one of'"
         )
     if not _storable(field) or (isinstance(value, str) and not _storable(value)):
-        raise InvalidFilter(f"where[{field!r}] = {value!r} is not valid Unicode")
+        raise InvalidFilter(f"where[{shown(field)}] = {shown(value)} is not valid Unicode")
     if isinstance(value, int) and not SMALLEST <= value <= LARGEST:
-        raise InvalidFilter(f"where[{field!r}] is compared with {value}, beyond 64 bits")
+        raise InvalidFilter(f"where[{shown(field)}] is compared with {shown(value)}, beyond 64 bits")
 
 
 def _storable(text: str) -> bool:

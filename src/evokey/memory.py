@@ -34,6 +34,7 @@ from evokey.ledger.epochs import Epochs
 from evokey.ledger.expansions import Expansions
 from evokey.ledger.lessons import Lessons, Omitted, Pools
 from evokey.ledger.pins import Pins
+from evokey.ledger.sources import Sources
 from evokey.ledger.sqlite import Database
 from evokey.ledger.traffic import Traffic
 from evokey.loop import Loop, Thought
@@ -130,6 +131,7 @@ class Memory:
         retrievers = settings_.retrievers(settings, folder)
         self._database = Database(folder)
         self._documents, self._lessons = Documents(self._database), Lessons(self._database)
+        self._sources = Sources(self._database)
         self._epochs, self._pools = Epochs(self._database), Pools(self._database)
         self._policy, self._reranker = policy or settings_.policy(settings), settings_.reranker(settings)
         self._pins, self._expansions = Pins(self._database), Expansions(self._database)
@@ -158,18 +160,22 @@ class Memory:
         documents: Iterable[Document | Mapping[str, Any]],
         vectors: Any = None,
         progress: Callable[[float], None] | None = None,
+        sources: Mapping[str, str] | None = None,
     ) -> int:
         """Insert documents, or replace those with the same id: all of them, or none and an error. Returns how many were
         given. `progress` is told the share that is encoded, from 0 to 1; the logger "evokey" says so too, in its INFO.
+        `sources` notes the file that a document was read from: its path, by id.
         """
         self._check_open()
         batch = [checks.document(one) for one in documents]
         if self._settings.restricted is not None:
             checks.readable(batch, self._settings.restricted)
         matrix = self._vectors_for(batch, vectors)
+        files = {one.id: sources[one.id] for one in batch if one.id in sources} if sources else {}
         with self._exclusive():
             with self._index.adding(), self._database.write():
                 entries, _ = self._documents.put(batch, matrix)
+                self._sources.put([one.id for one in batch], files)
                 self._index.encode(entries, progress)
             self._index.catch_up()
             self._complete(again=True)
@@ -189,6 +195,16 @@ class Memory:
     def get(self, id: str) -> Document:
         self._check_open()
         return self._documents.get(checks.ids([id])[0])
+
+    def sources(self, ids: Iterable[str]) -> dict[str, str | None]:
+        """Of those ids that are here, the file each document was read from; None if it was handed in by id."""
+        self._check_open()
+        return self._sources.paths(checks.ids(ids))
+
+    def ids_from(self, paths: Iterable[str]) -> dict[str, str]:
+        """Of those files that documents here were read from, the document's id."""
+        self._check_open()
+        return self._sources.ids(checks.ids(paths, "paths"))
 
     def __len__(self) -> int:
         self._check_open()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from functools import partial
@@ -14,11 +15,11 @@ from rich.markup import escape
 
 import evokey
 from evokey import accounting, checks, ingest
-from evokey.cli import bench, lessons, loop, screen, travel
+from evokey.cli import bench, lessons, loop, reading, screen, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
 from evokey.cli.options import HERE, AsJson, At, Reader, Where, component, existing, filter_of, graded
-from evokey.errors import EvokeyError, InvalidDocument, InvalidInput, UnknownDocument
+from evokey.errors import EvokeyError, InvalidInput, UnknownDocument
 from evokey.memory import Memory
 from evokey.registry import Named
 from evokey.settings import Settings
@@ -38,6 +39,8 @@ EXPORTED = {"number", "verifier", "time", "held"}
 
 
 def main() -> None:
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(screen.VisibleFormatter())
     app()
 
 
@@ -109,44 +112,40 @@ def add(
     paths: Annotated[
         list[Path], typer.Argument(help="JSONL, CSV, text or Markdown files, folders of these, BEIR folders.")
     ],
+    root: Annotated[
+        Path | None,
+        typer.Option(help="Ids of text and Markdown files are paths below this; else below the folder above PATHS."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--replace", help="Replace a document of the same id though it came from another file.")
+    ] = False,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
     """Add documents, or replace those with the same id. The memory is made if there is none."""
     with screen.reported(as_json):
-        documents = _read(paths)
+        found = reading.read(paths, root)
         with evokey.open(at) as memory:
-            _add_all(memory, documents, as_json)
+            found = reading.settle(memory, found, root, overwrite=overwrite)
+            documents = [document for document, _ in found.documents]
+            _add_all(memory, documents, found.sources, as_json)
             size = len(memory)
         if as_json:
-            screen.emit({"added": len(documents), "documents": size})
+            skipped = [{"path": str(one.path), "reason": one.reason} for one in found.skipped]
+            screen.emit({"added": len(documents), "repeated": found.repeated, "documents": size, "skipped": skipped})
             return
         screen.say(f"added {screen.several(len(documents), 'document')}; the memory holds {size}")
+        reading.show_left_out(found)
 
 
-def _read(paths: list[Path]) -> list[Document]:
-    """All documents, checked before the first is added; an id that two paths give is an error, not a replacement."""
-    came_from: dict[str, Path] = {}
-    documents = []
-    for path in paths:
-        for document in map(checks.document, ingest.read(path)):
-            if came_from.setdefault(document.id, path) != path:
-                raise InvalidDocument(
-                    f"{path} and {came_from[document.id]} both hold a document {document.id!r}; "
-                    f"add the folder above them instead, so that ids tell them apart"
-                )
-            documents.append(document)
-    return documents
-
-
-def _add_all(memory: Memory, documents: list[Document], as_json: bool) -> None:
+def _add_all(memory: Memory, documents: list[Document], sources: Mapping[str, str], as_json: bool) -> None:
     """Batch by batch, each stored whole or not at all; what stops it says how many are in."""
     start = 0
     try:
         with screen.bar("indexing", as_json, len(documents)) as show:
             for start in range(0, len(documents), BATCH):
                 batch = documents[start : start + BATCH]
-                memory.add(batch, progress=partial(_show_share, show, start, len(batch)))
+                memory.add(batch, progress=partial(_show_share, show, start, len(batch)), sources=sources)
     except EvokeyError as error:
         raise type(error)(f"{error} {_stored(memory, documents, start)}") from error
     except KeyboardInterrupt:

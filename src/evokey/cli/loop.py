@@ -65,7 +65,7 @@ def yield_to_screen(stream: Any) -> Answer:
             sys.stdout.write("\n")
             answer: Answer = end.value
             return answer
-        sys.stdout.write(piece)
+        sys.stdout.write(screen.visible(piece))
         sys.stdout.flush()
 
 

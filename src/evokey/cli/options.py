@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 import evokey
-from evokey.errors import InvalidFilter, InvalidSettings, NotAMemory
+from evokey import checks
+from evokey.errors import InvalidFilter, InvalidInput, InvalidSettings, NotAMemory
 from evokey.registry import Named
 from evokey.settings import FILE, place
 
@@ -41,9 +41,9 @@ def component(said: str) -> Named:
     if not said.lstrip().startswith("{"):
         return said
     try:
-        found: dict[str, Any] = json.loads(said)
-    except ValueError as error:
-        raise InvalidSettings(f'{said} is not JSON ({error}); write {{"name": "bm25", "k1": 1.2}}') from error
+        found: dict[str, Any] = checks.json_value(said)
+    except InvalidInput as error:
+        raise InvalidSettings(f'{said[:200]} {error}; write {{"name": "bm25", "k1": 1.2}}') from error
     return found
 
 
@@ -73,8 +73,8 @@ def filter_of(said: list[str] | None) -> dict[str, Any] | None:
 def _meanings(value: str) -> list[Any]:
     """A value that reads as a number (or true) may be meant as such, or as a string."""
     try:
-        read = json.loads(value)
-    except json.JSONDecodeError:
+        read = checks.json_value(value)
+    except InvalidInput:
         return [value]
     return [value, read] if isinstance(read, int | float) else [value]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,19 +14,50 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from evokey.errors import EvokeyError, InvalidInput, InvalidSettings
 from evokey.types import EpochReport, Hit, Quality
 
 T = TypeVar("T")
-console = Console()
-errors = Console(stderr=True)
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+CONTROLS = {
+    **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"},
+    **dict.fromkeys([0x7F, *range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd"),
+    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
+    ord("\r"): "",
+}
+"""What a terminal obeys instead of showing it, or cannot write: escape sequences, overprinting, reversed text."""
+JSON_CONTROLS = {code: f"\\u{code:04x}" for code in CONTROLS if code >= 0x7F}
+"""Those that JSON allows to stand as they are."""
+
+
+def visible(text: str) -> str:
+    """A text of others, which may hold anything, as it can be shown on a terminal."""
+    return text.translate(CONTROLS)
+
+
+class Screen(Console):
+    """A console that no text can command: whatever is printed as a string is made visible first."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+
+console = Screen(emoji=False)
+errors = Screen(emoji=False, stderr=True)
+
+
+class VisibleFormatter(logging.Formatter):
+    """Warnings may quote what a service answered."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
 
 
 def emit(value: Any) -> None:
     """One JSON value on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(value, ensure_ascii=False).translate(JSON_CONTROLS) + "\n")
 
 
 def say(text: str) -> None:
@@ -64,7 +96,7 @@ def working(what: str, as_json: bool) -> Iterator[None]:
     if as_json or not errors.is_terminal:
         yield
         return
-    with errors.status(what):
+    with errors.status(escape(visible(what))):
         yield
 
 
@@ -75,14 +107,14 @@ def several(count: int, what: str) -> str:
 def tracked(items: Iterable[T], what: str, as_json: bool, total: int | None = None) -> Generator[T]:
     """A progress bar on standard error, where somebody is looking."""
     with _progress(as_json) as progress:
-        yield from progress.track(items, total=total, description=what)
+        yield from progress.track(items, total=total, description=escape(visible(what)))
 
 
 @contextmanager
 def bar(what: str, as_json: bool, total: int) -> Iterator[Callable[[int], None]]:
     """The same for work that says itself how much of the total is done."""
     with _progress(as_json) as progress:
-        task = progress.add_task(what, total=total)
+        task = progress.add_task(escape(visible(what)), total=total)
         yield lambda done: progress.update(task, completed=done)
 
 

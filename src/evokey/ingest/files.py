@@ -1,78 +1,63 @@
-"""One reader for each kind of file, chosen by the file's ending; a folder is read in the order of its names."""
+"""One reader for each kind of file, chosen by the file's ending."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import math
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evokey.errors import InvalidDocument
+from evokey import checks
+from evokey.errors import InvalidDocument, InvalidInput
+from evokey.ingest.listing import JSONL, MARKDOWN, TABLES, File, listing
 from evokey.keys import markdown
 from evokey.types import Document
 
-JSONL = {".jsonl", ".ndjson"}
-TABLES = {".csv": ",", ".tsv": "\t"}
-MARKDOWN = {".md", ".markdown"}
-TEXT = {".txt", ".text"}
-KNOWN = JSONL | set(TABLES) | MARKDOWN | TEXT
 FIELDS = ("id", "_id", "text", "title", "metadata")
+LONGEST_FILE = 4 * checks.LONGEST_TEXT
+LONGEST_LINE = 16 * checks.LONGEST_TEXT
+"""Bytes; a character may take 4 in a text, and 12 where JSON writes it as two escapes."""
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][-+][0-9]{1,4})?")
 
 
-def read(path: Path) -> Iterator[Document]:
+def read(path: Path, root: Path | None = None) -> Iterator[Document]:
     """The documents of a file or a folder, one by one."""
-    if path.is_dir():
-        yield from _folder(path)
-    elif not path.exists():
-        raise InvalidDocument(f"{path} does not exist")
-    elif path.suffix.lower() in KNOWN:
-        yield from _file(path, path.name)
-    else:
-        raise InvalidDocument(f"{path} is of no known kind; known are {', '.join(sorted(KNOWN))}, and folders of these")
+    for file in listing(path, root).files:
+        yield from documents(file)
 
 
-def _folder(folder: Path) -> Iterator[Document]:
-    beir = folder / "corpus.jsonl"
-    if beir.exists():
-        yield from _jsonl(beir)
-        return
-    files = [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in KNOWN and _visible(path, folder)]
-    if not files:
-        raise InvalidDocument(f"{folder} holds no file of a known kind ({', '.join(sorted(KNOWN))})")
-    for path in files:
-        yield from _file(path, path.relative_to(folder).as_posix())
-
-
-def _visible(path: Path, folder: Path) -> bool:
-    return path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-
-
-def _file(path: Path, id: str) -> Iterator[Document]:
-    ending = path.suffix.lower()
+def documents(file: File) -> Iterator[Document]:
+    """The documents of one file: a line, a row or the whole of it is one."""
+    ending = file.path.suffix.lower()
     if ending in JSONL:
-        yield from _jsonl(path)
-        return
-    if ending in TABLES:
-        yield from _table(path, TABLES[ending])
-        return
-    text = decoded(str(path), path.read_bytes())
-    heading = markdown.title(text) if ending in MARKDOWN else ""
-    yield Document(id, text, heading or path.stem, {"path": id})
+        for where, found in records(file.path):
+            yield _document(where, found)
+    elif ending in TABLES:
+        yield from _table(file.path, TABLES[ending])
+    else:
+        text = decoded(str(file.path), _bytes(file.path, LONGEST_FILE))
+        heading = markdown.title(text) if ending in MARKDOWN else ""
+        title = heading if 0 < len(heading) <= checks.LONGEST_TITLE else file.path.stem
+        yield Document(file.id, text, title, {"path": file.id})
 
 
-def _jsonl(path: Path) -> Iterator[Document]:
-    for where, found in records(path):
-        yield _document(where, found)
+def named_by_path(file: File) -> bool:
+    """Whether the document of this file is called by its path, and not by an id inside."""
+    return file.path.suffix.lower() not in JSONL | set(TABLES)
 
 
 def _table(path: Path, separator: str) -> Iterator[Document]:
     """A table with a header line; cells that are no field of evokey's own become metadata, numbers as numbers."""
-    lines = io.StringIO(decoded(str(path), path.read_bytes()), newline="")
+    lines = io.StringIO(decoded(str(path), _bytes(path)), newline="")
     rows = csv.DictReader(lines, delimiter=separator, strict=True)
     try:
+        for name, count in Counter(rows.fieldnames or ()).most_common(1):
+            if count > 1:
+                raise InvalidDocument(f"{path}: the header names the column {name!r} {count} times; rename the others")
         for row in rows:
             where = f"{path}, line {rows.line_num}"
             if None in row or None in row.values():
@@ -80,34 +65,43 @@ def _table(path: Path, separator: str) -> Iterator[Document]:
             own = {name: cell if name in FIELDS else _number(cell) for name, cell in row.items() if cell}
             yield _document(where, {"text": "", **own})
     except csv.Error as error:
-        raise InvalidDocument(f"{path}, line {rows.line_num} is no valid CSV: {error}") from error
+        raise InvalidDocument(
+            f"{path}, line {rows.line_num} is no valid CSV: {error}; mend it, or write the table as JSONL"
+        ) from error
 
 
 def _number(cell: str) -> str | int | float:
-    for kind in (int, float):
-        try:
-            value = kind(cell)
-        except ValueError:
-            continue
-        return value if math.isfinite(value) else cell
-    return cell
+    """A number where the cell can mean nothing else: 00501, 12e4 and what 64 bits do not hold stay as they are."""
+    found = NUMBER.fullmatch(cell)
+    if not found:
+        return cell
+    if found["fraction"] or found["exponent"]:
+        return value if math.isfinite(value := float(cell)) else cell
+    return whole if len(cell) < 20 and checks.SMALLEST <= (whole := int(cell)) <= checks.LARGEST else cell
 
 
 def records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The JSON objects of a JSONL file, each with its place for error messages."""
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            where = f"{path}, line {number}"
-            text = decoded(where, line)
-            if text.strip():
-                yield where, _object(where, text)
+    try:
+        with path.open("rb") as lines:
+            number = 0
+            while line := lines.readline(LONGEST_LINE + 1):
+                number += 1
+                where = f"{path}, line {number}"
+                if len(line) > LONGEST_LINE:
+                    raise InvalidDocument(f"{where} has over {LONGEST_LINE:,} bytes; split the document")
+                text = decoded(where, line)
+                if text.strip():
+                    yield where, _object(where, text)
+    except OSError as error:
+        raise _unreadable(path, error) from error
 
 
 def _object(where: str, line: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InvalidDocument(f"{where} is not valid JSON: {error}") from error
+        found = checks.json_value(line)
+    except InvalidInput as error:
+        raise InvalidDocument(f"{where} {error}") from error
     if not isinstance(found, Mapping):
         raise InvalidDocument(f"{where} is not a JSON object")
     return found
@@ -117,14 +111,30 @@ def _document(where: str, found: Mapping[str, Any]) -> Document:
     """id (or _id) and text; fields that are not evokey's own become metadata."""
     id = found.get("_id") if found.get("id") is None else found["id"]
     if id is None or "text" not in found:
-        raise InvalidDocument(f"{where} needs the fields id (or _id) and text; it has {', '.join(found) or 'none'}")
+        raise InvalidDocument(f"{where} needs the fields id (or _id) and text; it has {checks.listed(found) or 'none'}")
+    if isinstance(id, bool) or not isinstance(id, str | int | float):
+        raise InvalidDocument(f"{where}: id must be a string or a number, not {type(id).__name__}")
     title, metadata = found.get("title") or "", found.get("metadata") or {}
     if not isinstance(found["text"], str) or not isinstance(title, str):
         raise InvalidDocument(f"{where}: text and title must be strings")
     if not isinstance(metadata, Mapping):
-        raise InvalidDocument(f"{where}: metadata must be an object, not {metadata!r}")
+        raise InvalidDocument(f"{where}: metadata must be an object, not {checks.shown(metadata)}")
     own = {key: value for key, value in found.items() if key not in FIELDS}
     return Document(str(id), found["text"], title, own | dict(metadata))
+
+
+def _bytes(path: Path, most: int | None = None) -> bytes:
+    try:
+        size = path.stat().st_size
+        if most is not None and size > most:
+            raise InvalidDocument(f"{path} has {size:,} bytes; over {most:,} make no sense as one document: split it")
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> InvalidDocument:
+    return InvalidDocument(f"{path} cannot be read: {error.strerror or error}; make it readable, or move it away")
 
 
 def decoded(where: str, data: bytes) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from evokey import checks
 from evokey.errors import InvalidInput, UnknownComponent
 from evokey.ingest.files import decoded
 
@@ -21,9 +21,9 @@ def rows(path: Path) -> Iterator[Row]:
         return
     for where, line in lines(path):
         try:
-            found = json.loads(line)
-        except ValueError as error:
-            raise InvalidInput(f"{where} is not valid JSON: {error}") from error
+            found = checks.json_value(line)
+        except InvalidInput as error:
+            raise InvalidInput(f"{where} {error}") from error
         if not isinstance(found, Mapping):
             raise InvalidInput(f"{where} is not a JSON object")
         yield where, found

@@ -55,7 +55,7 @@ def read(folder: Path, split: str = "test") -> Dataset:
     return checked(
         Dataset(
             name=folder.resolve().name,
-            documents=[document for path in corpora for document in ingest.read(path)],
+            documents=[document for path in corpora for document in ingest.read(path, path if path.is_dir() else None)],
             queries=_texts(folder, found),
             judged={},
             splits=splits,

@@ -1,0 +1,119 @@
+"""Which files a path stands for, what each is called, and what was left out.
+
+The id of a text or Markdown file is its path below a named root: of a folder that is added, the folder above it, so
+that `notes/` gives `notes/today.md`; of a single file its own folder; or the root that the caller names.
+Links inside a folder are not followed: they may lead out of it, or in circles. Hidden files and folders are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from evokey.errors import InvalidDocument
+
+JSONL = {".jsonl", ".ndjson"}
+TABLES = {".csv": ",", ".tsv": "\t"}
+MARKDOWN = {".md", ".markdown"}
+TEXT = {".txt", ".text"}
+KNOWN = JSONL | set(TABLES) | MARKDOWN | TEXT
+BEIR = "corpus.jsonl"
+BEIR_PARTS = {BEIR, "queries.jsonl", "qrels"}
+UNKNOWN, LINK, SPECIAL = "of unknown kind", "that are links", "that are pipes, sockets or devices"
+BESIDE = f"beside {BEIR}, which is read alone"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    path: Path
+    """Absolute."""
+    id: str
+    """Its path below the root."""
+
+    @property
+    def source(self) -> str:
+        """The path as it can be stored, whatever bytes it has."""
+        return os.fsencode(self.path).decode("utf-8", "backslashreplace")
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    files: tuple[File, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+
+def listing(path: Path, root: Path | None = None) -> Listing:
+    """The files to read under a path, in the order of their names."""
+    whole = _absolute(path)
+    if whole.is_dir():
+        return _folder(path, whole, root)
+    if not os.path.lexists(whole):
+        raise InvalidDocument(f"{path} does not exist")
+    if whole.suffix.lower() not in KNOWN:
+        raise InvalidDocument(f"{path} is of no known kind; known are {', '.join(sorted(KNOWN))}, and folders of these")
+    if not whole.is_file():
+        raise InvalidDocument(f"{path} is a pipe, socket, device or broken link, not a file; add a file in its place")
+    return Listing((File(whole, _id(whole, root or whole.parent)),))
+
+
+def _folder(said: Path, folder: Path, root: Path | None) -> Listing:
+    found = list(_walk(folder))
+    if (folder / BEIR).is_file():
+        parts = [(path, reason) for path, reason in found if path.relative_to(folder).parts[0] not in BEIR_PARTS]
+        skipped = tuple(Skipped(path, reason or BESIDE) for path, reason in parts)
+        return Listing((File(folder / BEIR, BEIR),), skipped)
+    paths = [path for path, reason in found if not reason]
+    if not paths:
+        raise InvalidDocument(f"{said} holds no file of a known kind ({', '.join(sorted(KNOWN))})")
+    return Listing(
+        tuple(File(path, _id(path, root or folder.parent)) for path in paths),
+        tuple(Skipped(path, reason) for path, reason in found if reason),
+    )
+
+
+def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Everything below a folder that is not hidden, with the reason to leave it out, or none."""
+    found = []
+    for above, folders, names in os.walk(folder, onerror=_refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        links = [name for name in folders if Path(above, name).is_symlink()]
+        names = [name for name in names if not name.startswith(".")]
+        found += [(path, _reason(path)) for path in (Path(above, name) for name in (*links, *names))]
+    yield from sorted(found)
+
+
+def _reason(path: Path) -> str:
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        return LINK
+    if not stat.S_ISREG(mode):
+        return SPECIAL
+    return "" if path.suffix.lower() in KNOWN else UNKNOWN
+
+
+def _refuse(error: OSError) -> NoReturn:
+    raise InvalidDocument(
+        f"{error.filename} cannot be read: {error.strerror}; make it readable, or move it out of the folder"
+    ) from error
+
+
+def _id(path: Path, root: Path) -> str:
+    try:
+        return path.relative_to(_absolute(root)).as_posix()
+    except ValueError:
+        raise InvalidDocument(f"{path} does not lie below the root {root}; name a folder above it") from None
+
+
+def _absolute(path: Path) -> Path:
+    """Not resolved: a link that the caller names keeps its name, wherever it leads today."""
+    return Path(os.path.abspath(path))  # noqa: PTH100
