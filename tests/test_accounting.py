@@ -17,7 +17,7 @@ from scipy import stats
 import evokey
 from evokey.accounting import Account, Hub, Point, by_mass, concentration, plot, report, skewness
 from evokey.evolution.evidence import fold
-from evokey.types import Choice
+from evokey.types import Choice, Epoch
 
 
 def at(degrees: float) -> list[float]:
@@ -33,7 +33,7 @@ def fan(memory: evokey.Memory) -> None:
 def publish(memory: evokey.Memory, choice: Choice) -> None:
     """An epoch with this choice, without asking whether it helps."""
     with memory._exclusive(), memory._database.write():
-        memory._epochs.append("evolve", memory._lessons.last, {"given": choice}, {"given": 1.0}, 0.0, {})
+        memory._epochs.append(Epoch(0, "evolve", memory._lessons.last, {"given": choice}, {"given": 1.0}, 0.0, {}))
 
 
 def test_shares_tell_whether_one_dominates() -> None:

@@ -25,6 +25,7 @@ from evokey.evolution.guarded import Guarded
 from evokey.evolution.policy import Policy
 from evokey.memory import Memory
 from evokey.registry import COMPONENTS, Component
+from evokey.stores import collection, compiled
 from evokey.types import Expansion, Unit
 
 sys.path += [str(Path(__file__).parent / "model"), str(Path(__file__).parent / "contract")]
@@ -430,3 +431,32 @@ def test_exploring_where_nothing_is_found_finds_nothing(made: Callable[..., Memo
     memory.add(PAGES)
     assert memory.search("zebra", where=PUBLIC, explore=2) == []
     assert memory.search("zebra", explore=2) == []
+
+
+def test_the_compiled_scan_finds_the_same_beside_restricted_documents(
+    made: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba", reason="SKIPPED FOR WANT OF A PACKAGE: evokey[fast]")
+    memory = made("kb", Chance(), encoder="bm25")
+    taught(memory, world(random.Random(5), 14, units=True))
+
+    def everywhere() -> list[Any]:
+        return [bits(memory.search(query, where=where)) for query in PROBES for where in (None, {"reader": "all"})]
+
+    plain = everywhere()
+    assert compiled.load()
+    monkeypatch.setattr(collection, "LARGE", 1)
+    store = memory._index.retrievers[0].store
+    store.rows = replace(store.rows)  # counted anew
+    question = memory._index.retrievers[0].question(PROBES[0], {})
+    assert isinstance(store.scan(question), collection.CompiledScan)
+    assert everywhere() == plain
+
+
+def test_a_proposal_of_another_process_is_not_adopted_if_other_documents_are_restricted_since(pages: Memory) -> None:
+    pages.feedback("noon stew", ["menu"])
+    proposed = pages.propose()
+    pages.add([replace(PAGES[2], metadata={"access": "hr", "reader": "hr"})])
+    assert pages._adopt(proposed) is None
+    again = pages._adopt(pages.propose())
+    assert again is not None and (again.published, again.restricted, dict(again.choice)) == (True, 1, {})

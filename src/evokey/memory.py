@@ -484,15 +484,17 @@ class Memory:
         held, lessons = self._lessons.held(), self._lessons.count_to(up_to)
         report = self._proposed(up_to, held, keep=False)
         overlays = index.composed(report.choice, report.weights, up_to, held)
-        return Proposed(report, up_to, held, lessons, index.epoch, index.position, overlays)
+        return Proposed(report, up_to, held, lessons, index.epoch, index.position, overlays, index.restricted)
 
     def _adopt(self, proposed: Proposed) -> EpochReport | None:
-        """Publish what another process proposed, unless lessons were forgotten, held or released, or an epoch
-        published since."""
+        """Publish what another process proposed, unless lessons were forgotten, held or released, an epoch published,
+        or other documents restricted since."""
         with self._exclusive():
             current = self._epochs.get(self._index.epoch)
             state = self._index.epoch, self._lessons.count_to(proposed.up_to), self._lessons.held()
             if state != (proposed.epoch, proposed.lessons, proposed.omitted):
+                return None
+            if not np.array_equal(self._index.restricted, proposed.restricted):
                 return None
             with self._index.published() as give:
                 report = self._taken(proposed.report, proposed.up_to, proposed.omitted, current)

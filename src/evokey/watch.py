@@ -29,7 +29,7 @@ from evokey.evolution.saturation import Saturation
 from evokey.index import Overlays
 from evokey.ledger.documents import Position
 from evokey.loop import Thought
-from evokey.types import EpochReport, LearnReport
+from evokey.types import EpochReport, LearnReport, Numbers
 
 T = TypeVar("T")
 log = logging.getLogger("evokey")
@@ -60,6 +60,8 @@ class Proposed:
     position: Position
     overlays: Overlays
     """Composed where they were proposed, for these documents."""
+    restricted: Numbers
+    """Documents that were restricted then."""
 
 
 @dataclass(slots=True)
