@@ -108,7 +108,9 @@ def overlay(retriever: Retriever, lessons: Own, choice: Choice) -> Overlay | Non
         return None
     made = _attribute(retriever, heard).overlay(choice)
     if choice.away and made.against is None:  # reckoned in one way, whether another document was wrong or none
-        made = replace(made, against=choice.step * made.evidence)
+        against = choice.step * made.evidence
+        against.eliminate_zeros()
+        made = replace(made, against=against)
     return replace(made, learned={}) if len(made.documents) else None
 
 
