@@ -210,6 +210,17 @@ def test_a_filtered_caller_sees_equal_bits_with_and_without_lessons_on_what_he_m
     assert any(bits(a.search(q, **_vector(a, q))) != bits(b.search(q, **_vector(b, q))) for q in PROBES)
 
 
+@pytest.mark.parametrize(("seed", "readers"), [(22, ("hr",)), (35, ("board",))])
+def test_how_units_share_credit_does_not_depend_on_other_restricted_documents(
+    made: Callable[..., Memory], seed: int, readers: Sequence[str]
+) -> None:
+    """Worlds in which a product of matrices made a difference in the last bits."""
+    whole = world(random.Random(f"dense {seed}"), 14, units=True)
+    a, b = (made(name, Chance(), encoder="wordllama") for name in "ab")
+    epochs, fewer = taught(a, whole), taught(b, whole.known_to(readers))
+    assert seen(a, epochs, readers) == seen(b, fewer, readers)
+
+
 @pytest.mark.parametrize("kind", ["hybrid", "chunks"])
 def test_it_holds_under_the_guarded_policy_with_its_lens(made: Callable[..., Memory], kind: str) -> None:
     for seed in range(2):

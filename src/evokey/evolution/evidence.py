@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 from evokey.ledger.lessons import Vote
 
@@ -24,6 +25,8 @@ class Taught:
     units: Mapping[str, Sequence[str]]
     wrong: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     """Queries, of these and of others, with the documents that somebody named wrong, and how wrong."""
+    apart: ClassVar[bool] = False
+    """Whether what a document learns must be the same to the last bit, whichever other documents are taught."""
 
     @cached_property
     def queries(self) -> tuple[str, ...]:

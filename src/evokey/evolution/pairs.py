@@ -122,6 +122,9 @@ class Match:
         self._table: NDArray[np.float32] = np.zeros((0, 0), np.float32)
         if texts and len(base):
             questions = [retriever.lesson(text, {}) for text in texts]
+            if lessons.apart:  # the bits of a product of matrices depend on all of their rows
+                self._table = np.stack([base.scores(question) for question in questions]).astype(np.float32)
+                return
             parts = [base.total(base.table(questions[at : at + ASKED])) for at in range(0, len(texts), ASKED)]
             self._table = np.concatenate(parts)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -39,6 +40,7 @@ UnitLesson = tuple[str, Sequence[str], Sequence[int]]
 class Own(Taught):
     """Lessons on restricted documents."""
 
+    apart: ClassVar[bool] = True
     own_units: Mapping[tuple[str, int], Sequence[str]] = field(default_factory=dict)
     public: Mapping[str, int] = field(default_factory=dict)
     """How many public documents a query credits."""
