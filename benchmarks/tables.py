@@ -294,6 +294,15 @@ def watching() -> str:
     return table(head, rows)
 
 
+def languages() -> str:
+    found = loaded("languages.json")
+    names = list(found[0]["first"])
+    rows = [[one["language"], *(str(one["first"][name]) for name in names), f"{one['trust']:.2f}"] for one in found]
+    total = ["**of " + str(sum(one["questions"] for one in found)) + "**"]
+    rows.append([*total, *(str(sum(one["first"][name] for one in found)) for name in names), ""])
+    return table(["language", *names, "trust"], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "demo": demo,
     "holdout": holdout,
@@ -310,6 +319,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "grid": grid,
     "minilm": minilm,
     "official": official,
+    "languages": languages,
     "regimes": regimes,
     "exploration": exploration,
     "watching": watching,
