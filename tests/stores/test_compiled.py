@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import threading
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -203,3 +206,14 @@ def test_without_numba_nothing_is_missed(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "numba", None)
     assert not compiled.load()
     assert [compiled.best() for _ in range(2 * compiled.AFTER)] == [None] * 2 * compiled.AFTER
+
+
+def test_a_program_ends_while_it_is_being_compiled() -> None:
+    program = (
+        "import threading\nfrom evokey.stores import compiled\n"
+        "compiled.load = threading.Event().wait\n"
+        "for _ in range(compiled.AFTER): compiled.best()\n"
+        "assert any(one.name == 'evokey-compile' for one in threading.enumerate())\n"
+    )
+    source = str(Path(compiled.__file__).parents[2])
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120, env={**os.environ, "PYTHONPATH": source})

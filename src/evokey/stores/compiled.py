@@ -24,7 +24,9 @@ def best() -> Kernel | None:
     if _best is None and _asked <= AFTER:
         _asked += 1
         if _asked == AFTER:
-            threading.Thread(target=load, name="evokey-compile").start()
+            threading.Thread(
+                target=load, name="evokey-compile", daemon=True
+            ).start()  # the end of a program never waits
     return _best
 
 
