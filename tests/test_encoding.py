@@ -40,6 +40,8 @@ class Embedder(Wire):
         super().__init__()
         self.paid: Counter[str] = Counter()
         self.down = False
+        self.most: int | None = None
+        """Texts after which it is down."""
         self.answers["/v1/embeddings"] = self._embed
 
     @property
@@ -47,7 +49,7 @@ class Embedder(Wire):
         return {text: count for text, count in self.paid.items() if text.startswith("document ")}
 
     def _embed(self, body: Any) -> Any:
-        if self.down:
+        if self.down or (self.most is not None and self.paid.total() + len(body["input"]) > self.most):
             return Reply(503, {"error": {"message": "overloaded"}})
         if any("forbidden" in text for text in body["input"]):
             return Reply(400, {"error": {"message": "this text is not allowed"}})
@@ -212,6 +214,34 @@ def test_a_stored_document_that_the_encoder_refuses_is_named_and_hinders_nothing
     assert set(server.documents.values()) == {1}
 
 
+def test_forgetting_and_deleting_need_no_encoder_though_nothing_that_was_encoded_is_left(
+    opened: Opener, server: Embedder, tmp_path: Path
+) -> None:
+    memory = opened(encoder=["bm25", paid(server)])
+    memory.add(batch(0, 30))
+    for number, question in enumerate(["board game", "string quartet", "ice and cold", "honey", "flour and yeast"]):
+        memory.feedback(question, relevant=[f"d{number}"], actor="ann" if number else "bob")
+    assert memory.evolve().published
+    memory.close()
+    shutil.rmtree(tmp_path / "kb" / "keys" / "openai")
+    server.down = True
+    memory = opened()
+    assert memory.stats().documents_touched == 0
+    assert memory.delete(["d9"]) == 1
+    assert memory.forget(actor="bob") == 1
+    assert memory.stats().lessons == 4 and memory.epochs()[-1].kind == "forget"
+    assert memory.rollback(1).number == memory.stats().epoch
+    assert memory.delete(["d8"]) == 1
+    assert memory.forget(query="honey") == 1 and memory.stats().lessons == 3
+    memory.close()
+    server.down = False
+    memory = opened()
+    memory.add([document(50)])
+    memory.evolve()
+    assert memory.stats().documents_without_keys == 0
+    assert memory.search("ice and cold")
+
+
 # ---- keys that are made again
 
 
@@ -254,6 +284,17 @@ def test_rebuilding_keeps_keys_that_were_paid_for_and_pays_for_damaged_ones_alon
 
 
 # ---- paid once
+
+
+def test_what_a_service_answered_before_it_failed_is_not_paid_for_again(opened: Opener, server: Embedder) -> None:
+    memory = opened(encoder=paid(server))
+    server.most = 50
+    with pytest.raises(ServiceFailed):
+        memory.add(batch(0, 100))
+    assert len(memory) == 0 and 40 <= len(server.documents) < 100
+    server.most = None
+    memory.add(batch(0, 100))
+    assert len(server.documents) == 100 and set(server.documents.values()) == {1}
 
 
 def test_a_text_is_paid_for_once_though_several_documents_have_it(opened: Opener, server: Embedder) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from evokey import memory as memory_
 from evokey.errors import InvalidSettings
-from evokey.indexing import NAMED, Watch, attempt, named, reason
+from evokey.indexing import Watch, attempt, named, reason
 from evokey.ledger.documents import Documents
 from evokey.ledger.lessons import Pools
 from evokey.ledger.sqlite import FILE as LEDGER
@@ -44,21 +44,22 @@ def examined(folder: Path) -> list[Finding]:
         keys = folder / "keys" / retriever.encoder
         faults = damaged(keys)
         found += [Finding(what, REBUILD) for what in faults]
-        if not faults and encoder_cost(retriever.encoder, retriever.options) != "nothing":
-            found += [Finding(what, REBUILD) for what in _without_keys(folder, keys)]
+        if not found and encoder_cost(retriever.encoder, retriever.options) != "nothing":
+            found += [Finding(what, REBUILD) for what in _without_keys(folder / LEDGER, keys)]
     return found
 
 
-def _without_keys(folder: Path, keys: Path) -> list[str]:
+def _without_keys(ledger: Path, keys: Path) -> list[str]:
     """Keys that cost nothing may be in memory only, and are made at open; all others belong on disk."""
-    with Database(folder) as database:
-        documents = Documents(database)
-        missing = np.setdiff1d(documents.live(), covered(keys)).tolist()
-        ids = [one.id for one in documents.fetch(missing[: NAMED + 1]).values()]
-    count = len(missing)
-    return [f"{keys}: {count} without keys: {named(ids, count)}. A search by {keys.name} does not find them"] * (
-        count > 0
-    )
+    connection = sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)
+    try:
+        ids = dict(connection.execute("SELECT number, id FROM documents ORDER BY number"))
+    finally:
+        connection.close()
+    missing = [ids[number] for number in np.setdiff1d(list(ids), covered(keys)).tolist()]
+    if not missing:
+        return []
+    return [f"{keys}: {len(missing)} without keys: {named(missing)}. A search by {keys.name} does not find them"]
 
 
 def rebuilt(folder: Path) -> int:

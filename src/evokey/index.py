@@ -13,12 +13,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from evokey.errors import ServiceFailed
 from evokey.evolution import restricted as restricted_
 from evokey.evolution.policy import Log, Policy
 from evokey.fusion import DEPTH, Fusion
@@ -229,7 +230,8 @@ class Index:
         self.remember()
         self.position, self.live, self._redacted = position, live, self._epochs.redacted
         if epoch != self.epoch and self._version != NEVER:
-            self.overlays(epoch)  # composed before it is searched: searches go on with the epoch before
+            with suppress(ServiceFailed):  # a search that needs the encoder says so itself
+                self.overlays(epoch)  # composed before it is searched: searches go on with the epoch before
         self.epoch = epoch
 
     def _index(

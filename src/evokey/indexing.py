@@ -125,11 +125,10 @@ def _encoded(encoding: Encoding, pieces: Iterable[Sequence[Entry]], watch: Watch
     return encoding
 
 
-def named(ids: Sequence[str], count: int | None = None) -> str:
-    """Documents, in a message: the first of so many."""
-    count = len(ids) if count is None else count
-    more = f" and {count - NAMED} more" if count > NAMED else ""
-    return f"document{'s' * (count != 1)} {', '.join(map(repr, ids[:NAMED]))}{more}"
+def named(ids: Sequence[str]) -> str:
+    """Documents, in a message."""
+    more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+    return f"document{'s' * (len(ids) != 1)} {', '.join(map(repr, ids[:NAMED]))}{more}"
 
 
 def reason(error: Exception) -> str:

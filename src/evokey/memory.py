@@ -723,8 +723,18 @@ class Memory:
             self._epochs.redact(current)
         up_to = min(asked, self._lessons.last)
         omitted |= self._lessons.held()
-        report = self._proposed(up_to, omitted)
+        learn = self._proposed_if_possible if kind == "forget" else self._proposed
+        report = learn(up_to, omitted)
         return self._published(kind, report, up_to, omitted) if current or report.choice else report
+
+    def _proposed_if_possible(self, up_to: int, omitted: Omitted) -> EpochReport:
+        """The same, or nothing: what is to be forgotten does not wait for an encoder that fails."""
+        try:
+            return self._proposed(up_to, omitted)
+        except ServiceFailed as error:
+            log.warning("the lessons that are left are learned at the next evolve: %s", str(error))
+            reason = "an encoder failed: the lessons that are left are learned at the next evolve"
+            return EpochReport(False, reason, self._index.epoch, None, None, {}, {}, 0, 0)
 
     def _published(self, kind: str, report: EpochReport, up_to: int, omitted: Omitted) -> EpochReport:
         left_out = frozenset(number for number in omitted if number <= up_to)
@@ -794,8 +804,7 @@ class Memory:
         self._check_open()
         self._index.catch_up()
         epoch = self._epochs.get(self._index.epoch)
-        overlays = self._index.overlays(epoch.number)
-        touched = {number for overlay in overlays.of.values() for number in overlay.all_documents.tolist()}
+        touched = self._touched(epoch.number)
         found = Stats(
             documents=len(self._documents),
             empty_documents=self._documents.count_empty(),
@@ -813,6 +822,14 @@ class Memory:
         )
         among = self._among(where)
         return found if among is None else self._stats_among(among, found, touched, epoch)
+
+    def _touched(self, epoch: int) -> set[int]:
+        try:
+            overlays = self._index.overlays(epoch)
+        except ServiceFailed as error:
+            log.warning("documents that were taught something are not counted: %s", str(error))
+            return set()
+        return {number for overlay in overlays.of.values() for number in overlay.all_documents.tolist()}
 
     def _stats_among(self, among: Numbers, found: Stats, touched: set[int], epoch: Epoch) -> Stats:
         """What concerns these documents; what was spent and how large the files are is the owner's."""

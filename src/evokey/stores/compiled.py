@@ -24,9 +24,8 @@ def best() -> Kernel | None:
     if _best is None and _asked <= AFTER:
         _asked += 1
         if _asked == AFTER:
-            threading.Thread(
-                target=load, name="evokey-compile", daemon=True
-            ).start()  # the end of a program never waits
+            # A daemon: a program ends without waiting for its compiler.
+            threading.Thread(target=load, name="evokey-compile", daemon=True).start()
     return _best
 
 
