@@ -285,7 +285,8 @@ class Index:
             return
         self._words.stale = True
         watch = Watch(len(entries), len(self.retrievers), progress)
-        twins = self._documents.twins(entries)
+        costly = any(one.cost != "nothing" for one in self.retrievers)
+        twins = self._documents.twins(entries) if costly else {}
         self._ready = {one.name: self._encoded(one, entries, twins, watch) for one in self.retrievers}
 
     def _encoded(
