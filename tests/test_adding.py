@@ -342,7 +342,11 @@ def test_a_cell_is_a_number_only_where_it_can_mean_nothing_else(tmp_path: Path, 
     [
         ("a.jsonl", '{"id": "x", "text": "w", "n": %s}' % ("9" * 5_000), "line 1 has a number of too many digits"),
         ("a.jsonl", '{"id": %s, "text": "w"}' % ("9" * 5_000), "line 1 has a number of too many digits"),
-        ("a.jsonl", '{"id": "x", "text": "w", "n": %s}' % ("[" * 100_000), "line 1 has lists or objects nested too"),
+        (
+            "a.jsonl",
+            '{"id": "x", "text": "w", "n": %s}' % ("[" * 100_000),
+            "line 1 has lists or objects more than 50 deep",
+        ),
         ("a.jsonl", '{"id": "x", "text": "w", "n": %s}' % ("[" * 60 + "]" * 60), "more than 50 deep; make it flatter"),
         ("a.jsonl", '{"id": [1], "text": "w"}', "line 1: id must be a string or a number, not list"),
         ("a.jsonl", '{"id": "x", "text": "\\ud800"}', r"a\.jsonl: document 'x': text is not valid Unicode"),

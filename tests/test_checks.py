@@ -316,3 +316,66 @@ def test_a_filter_is_a_mapping_of_fields(where: dict[str, Any]) -> None:
 def test_what_is_no_filter_is_refused_with_one_that_is(where: Any) -> None:
     with pytest.raises(InvalidFilter, match=r'where is a mapping .*like \{"lang": "en"\}, not '):
         checks.filter(where)
+
+
+# ---- what is too much
+
+
+def nested(depth: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"id": "a" * 5_000, "text": "w"}, r"id has 5,000 characters, more than 4,096; name it shorter"),
+        (
+            {"id": "a", "text": "w", "title": "t" * 20_000},
+            r"title has 20,000 characters, more than 10,000; put the rest",
+        ),
+        (
+            {"id": "a", "text": "w" * 5_000_001},
+            "text has 5,000,001 characters, more than 5,000,000; split the document",
+        ),
+        ({"id": "a", "text": "w", "metadata": {"n": "m" * 1_000_000}}, "as JSON, more than 1,000,000; put long texts"),
+        ({"id": "a", "text": "w", "metadata": {"n": nested(60)}}, "more than 50 deep; make it flatter"),
+        ({"id": "a", "text": "w", "metadata": {"n": nested(100_000)}}, "more than 50 deep; make it flatter"),
+        ({"id": "a", "text": "w", "metadata": {"n": 10**5_000}}, "metadata must be strings, numbers"),
+        ({"id": 10**5_000, "text": "w"}, "not something too large to show"),
+    ],
+)
+def test_a_document_that_is_too_much_is_refused_in_a_line(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidDocument, match=message) as refused:
+        checks.document(given)
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        (lambda: checks.units(["u" * 100_001]), "a unit has 100,001 characters, more than 100,000"),
+        (lambda: checks.units(["u"] * 1_001), "a unit is one of 1,001; at most 1,000 are taken"),
+        (lambda: checks.answers("a" * 100_001), "an expected answer has 100,001 characters"),
+        (lambda: checks.actor("a" * 1_001), "an actor's name has 1,001 characters, more than 1,000"),
+        (lambda: checks.filter({"n": 10**5_000}), "something too large to show"),
+        (lambda: checks.filter({"n": nested(100_000)}), "something too large to show"),
+        (lambda: checks.filter({"n": {"lt": 10**5_000}}), "something too large to show"),
+        (lambda: checks.grades({"a": 10**5_000}, ()), "something too large to show"),
+        (lambda: checks.epoch(10**5_000, 3), "something too large to show"),
+        (lambda: checks.ids(["i" * 10_000_000 + LONE]), r"… \(10,000,00\d characters\)"),
+        (lambda: checks.json_value("9" * 5_000), "has a number of too many digits; write it as a string"),
+        (lambda: checks.json_value("[" * 100_000), "more than 50 deep; make it flatter|is not valid JSON"),
+        (lambda: checks.json_value("[" * 60 + "]" * 60), "more than 50 deep; make it flatter"),
+    ],
+)
+def test_a_value_that_is_too_much_is_refused_in_a_line(check: Callable[[], Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as refused:
+        check()
+    assert len(str(refused.value)) < 500
+
+
+def test_whom_to_forget_may_have_any_length() -> None:
+    assert checks.actor("a" * 100_000, new=False) == "a" * 100_000

@@ -9,7 +9,7 @@ import pytest
 from conftest import Opener, ranking
 
 import evokey
-from evokey.errors import InvalidInput, MemoryClosed, UnknownDocument
+from evokey.errors import InvalidInput, InvalidSettings, MemoryClosed, UnknownDocument
 
 
 def test_documents_are_found_by_their_words_and_come_back_whole(
@@ -211,3 +211,16 @@ def test_texts_beyond_all_measure_are_refused(opened: Opener) -> None:
     with pytest.raises(InvalidInput, match="ask something shorter"):
         memory.search("why? " * 50_000)
     assert len(memory) == 0
+
+
+def test_a_filter_may_name_more_values_than_one_statement_takes(opened: Opener) -> None:
+    memory = opened()
+    memory.add([{"id": str(n), "text": "cat", "metadata": {"n": n}} for n in (1, 259_999, 300_000)])
+    assert {hit.id for hit in memory.search("cat", where={"n": list(range(260_000))})} == {"1", "259999"}
+
+
+@pytest.mark.parametrize("body", ["a = " + "[" * 100_000, "a = " + "9" * 5_000, "a = " + "{b = " * 5_000])
+def test_settings_that_are_too_much_are_an_error_not_a_traceback(tmp_path: Path, body: str) -> None:
+    (tmp_path / "evokey.toml").write_text(body)
+    with pytest.raises(InvalidSettings, match=r"evokey\.toml"):
+        evokey.open(tmp_path)

@@ -573,7 +573,7 @@ class Memory:
         self._check_open()
         given = {
             "query": None if query is None else checks.query(query),
-            "actor": None if actor is None else checks.actor(actor),
+            "actor": None if actor is None else checks.actor(actor, new=False),
             "document": None if document is None else checks.ids([document])[0],
             "verifier": verifier,
         }
@@ -613,7 +613,7 @@ class Memory:
             self._forget_traffic()
             return 0
         wanted = None if query is None else checks.query(query)
-        who = None if actor is None else checks.actor(actor)
+        who = None if actor is None else checks.actor(actor, new=False)
         what = None if document is None else checks.ids([document])[0]
         with self._exclusive():
             before = self._lessons.texts()

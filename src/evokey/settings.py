@@ -198,7 +198,9 @@ def _toml_of(path: Path) -> Mapping[str, Any]:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         raise NotAMemory(f"{path} does not exist; give a directory, or write that file first") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError as error:
+        raise InvalidSettings(f"{path} has lists or tables nested too deeply; make it flatter") from error
+    except ValueError as error:  # no TOML, no UTF-8, or a number of too many digits
         raise InvalidSettings(f"{path} is not valid TOML: {error}") from error
 
 

@@ -34,6 +34,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 BATCH = 2_000
+LLM_COUNTERS = ("calls", "calls_saved", "false_hits", "tokens", "money")
+"""What stats shows only where a language model was asked, or spared."""
 EXPORTED = {"number", "verifier", "time", "held"}
 """What an exported lesson says beside what feedback takes: it is recorded anew, and on hold if it was."""
 
@@ -328,7 +330,10 @@ def stats(
         if as_json:
             screen.emit(found.to_dict())
             return
-        for name, value in asdict(found).items():
+        counters = asdict(found)
+        if not any(counters[name] for name in LLM_COUNTERS):
+            counters = {name: value for name, value in counters.items() if name not in LLM_COUNTERS}
+        for name, value in counters.items():
             shown = ", ".join(value) if isinstance(value, list) else f"{value:,}" if isinstance(value, int) else value
             screen.say(f"[dim]{name.replace('_', ' '):>18}[/]  {shown}")
 

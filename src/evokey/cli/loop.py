@@ -155,7 +155,7 @@ def _summary(reports: list[LearnReport], as_json: bool) -> None:
 def _task(line: str, number: int, actor: str | None) -> dict[str, Any]:
     try:
         told = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         told = {"query": line}
     if isinstance(told, str):
         told = {"query": told}

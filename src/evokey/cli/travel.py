@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,10 @@ from evokey.cli import screen
 from evokey.cli.options import HERE, AsJson, At, Reader, component, existing, filter_of, graded, not_there
 from evokey.errors import InvalidInput
 from evokey.settings import FILE, place
-from evokey.types import Epoch, EpochDiff, EpochReport, Explanation, QueryChange, View
+from evokey.types import DocumentChange, Epoch, EpochDiff, EpochReport, Explanation, QueryChange, View
+
+DOCUMENTS, QUERIES = 20, 5
+"""Documents that a diff shows, and queries: so many of the largest losses, so many of the largest gains."""
 
 
 def epochs(at: At = HERE, as_json: AsJson = False) -> None:
@@ -68,18 +72,50 @@ def _show_diff(found: EpochDiff) -> None:
         f"epoch {found.before} → {found.after}: {screen.several(len(found.documents), 'document')} changed; of "
         f"{screen.several(found.queries_asked, 'taught or pinned question')} {len(found.queries)} answered differently"
     )
-    if found.documents:
+    _show_documents(found.documents)
+    _show_queries(found.queries)
+
+
+def _show_documents(changes: Sequence[DocumentChange]) -> None:
+    seen = [change for change in changes if change.taught_before != change.taught_after or _moves(change)]
+    if seen:
         table = screen.plain_table("document", "taught texts", "key moved")
-        for change in found.documents[:20]:
-            moved = ", ".join(
-                f"{name} {change.moved_before[name]:.2f} → {after:.2f}" for name, after in change.moved_after.items()
-            )
-            table.add_row(escape(change.document), f"{change.taught_before} → {change.taught_after}", moved)
+        for change in seen[:DOCUMENTS]:
+            taught = f"{change.taught_before} → {change.taught_after}"
+            table.add_row(escape(change.document), taught, _moves(change) or "no")
         screen.console.print(table)
-    for query in sorted(found.queries, key=_gain)[:5] + sorted(found.queries, key=_gain)[5:][-5:]:
-        screen.say(f"\n[bold]{escape(query.query)}[/]  nDCG@10 {query.quality_before:.2f} → {query.quality_after:.2f}")
+    if len(seen) > DOCUMENTS:
+        screen.say(f"[dim]and {screen.several(len(seen) - DOCUMENTS, 'document')} more[/]")
+    if len(seen) < len(changes):
+        count = screen.several(len(changes) - len(seen), "document")
+        screen.say(f"[dim]{count} whose keys moved too little to be shown[/]")
+
+
+def _show_queries(queries: Sequence[QueryChange]) -> None:
+    changed = sorted((query for query in queries if _quality(query)), key=_gain)
+    for query in changed[:QUERIES] + changed[QUERIES:][-QUERIES:]:
+        screen.say(f"\n[bold]{escape(query.query)}[/]  nDCG@10 {_quality(query)}")
         screen.say(f"  before: [dim]{escape(', '.join(query.before[:3]))}[/]")
         screen.say(f"  after:  {escape(', '.join(query.after[:3]))}")
+    if len(changed) < len(queries):
+        count = screen.several(len(queries) - len(changed), "question")
+        screen.say(f"\n[dim]{count} answered differently, and neither better nor worse[/]")
+
+
+def _moves(change: DocumentChange) -> str:
+    """Of the retrievers whose key for this document moved, how far."""
+    moves = {name: _change(change.moved_before[name], after) for name, after in change.moved_after.items()}
+    return ", ".join(f"{name} {move}" for name, move in moves.items() if move)
+
+
+def _quality(query: QueryChange) -> str:
+    return _change(query.quality_before or 0.0, query.quality_after or 0.0)
+
+
+def _change(before: float, after: float) -> str:
+    """Two figures as they are shown; nothing where they look the same."""
+    shown = f"{before:.2f}", f"{after:.2f}"
+    return "" if shown[0] == shown[1] else " → ".join(shown)
 
 
 def _gain(change: QueryChange) -> float:

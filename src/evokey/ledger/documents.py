@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from evokey.checks import shown
 from evokey.errors import UnknownDocument
 from evokey.ledger.sqlite import Database
 from evokey.types import Document, Numbers, Vectors
@@ -86,10 +87,8 @@ class Documents:
             found = {id: number for id, number in found.items() if number in among}
         missing = [id for id in wanted if id not in found]
         if missing:
-            more = f" (and {len(missing) - 3} more)" if len(missing) > 3 else ""
-            raise UnknownDocument(
-                f"no document has the id {', '.join(map(repr, missing[:3]))}{more}; add it first, or check the spelling"
-            )
+            names = ", ".join(map(shown, missing[:3])) + (f" (and {len(missing) - 3} more)" if missing[3:] else "")
+            raise UnknownDocument(f"no document has the id {names}; add it first, or check the spelling")
         return {id: found[id] for id in wanted}
 
     def fetch(self, numbers: Iterable[int]) -> dict[int, Document]:
@@ -181,11 +180,12 @@ class Documents:
         return np.sort(np.array([row[0] for row in self._db.all(sql, (field, *bounds.values()))], np.int64))
 
     def _having(self, field: str, values: list[Any]) -> Numbers:
-        marks = ",".join("?" * len(values))
-        rows = self._db.all(
-            f"SELECT DISTINCT number FROM facts WHERE field = ? AND value IN ({marks})", (field, *values)
-        )
-        return np.sort(np.array([row[0] for row in rows], np.int64))
+        found = set[int]()
+        for start in range(0, len(values), BATCH):
+            batch = values[start : start + BATCH]
+            sql = f"SELECT DISTINCT number FROM facts WHERE field = ? AND value IN ({','.join('?' * len(batch))})"
+            found.update(row[0] for row in self._db.all(sql, (field, *batch)))
+        return np.array(sorted(found), np.int64)
 
     def _rows(self, column: str, values: Sequence[Any], what: str = "*") -> Iterator[Mapping[str, Any]]:
         names = what.split(", ") if what != "*" else ["number", "id", "title", "text", "metadata", "hash", "vector"]
