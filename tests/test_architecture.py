@@ -13,7 +13,7 @@ from evokey.errors import UnknownComponent
 
 SOURCE = Path(evokey.__file__).parent
 ORDER = [
-    ["types", "errors", "words"],
+    ["types", "errors", "words", "network", "reply"],
     ["protocols", "registry", "service", "prompts"],
     ["keys", "encoders", "llm", "stores", "rerankers", "fusion", "checks"],
     ["ingest", "ledger"],

@@ -16,7 +16,7 @@ from evokey.types import Message, digest
 
 _PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _RULE = re.compile(r"^---\s*$", re.MULTILINE)
-_TAG = re.compile(r"<\s*/?\s*([a-z][\w-]*)", re.IGNORECASE)
+_TAG = re.compile(r"<\s*+/?\s*+([a-z][\w-]*)", re.IGNORECASE)
 _TAGS = frozenset(["query", "wording", "passage", "passages", "expansion", "response", "think"])
 _TEMPLATE = r"\|[^<>|]{1,40}\||/?s|[a-z]+_of_[a-z]+|bos|eos"
 """Marks by which models tell turns apart: <|im_end|>, <end_of_turn>, </s>. A local model would obey them."""
@@ -40,7 +40,7 @@ class Prompt:
     def filled(self, **values: str) -> list[Message]:
         """The messages to send. Data cannot close the tag it stands in, open another place, or begin another turn."""
         tags = "|".join(sorted(map(re.escape, _TAGS | set(_TAG.findall(self.text)))))
-        marks = re.compile(rf"<(\s*/?\s*(?:{tags})\b[^<>]{{0,40}}|{_TEMPLATE})>", re.IGNORECASE)
+        marks = re.compile(rf"<(\s*+/?\s*+(?:{tags})\b[^<>]{{0,40}}|{_TEMPLATE})>", re.IGNORECASE)
         quoted = {name: marks.sub(r"‹\1›", value) for name, value in values.items()}
         roles = ("system", "user") if _RULE.search(self.text) else ("user",)
         parts = _RULE.split(self.text, maxsplit=1)

@@ -2,6 +2,7 @@
 
 A Provider says where a service lives and how it takes its key; a Service asks it. What may pass is tried again, with
 growing pauses or the pause that the service asks for; what cannot is told at once, with what the service said.
+The time of a call, the time with all its retries and the size of an answer have limits that no service can stretch.
 Keys come from the environment at the time of the call, go to the provider's own host or where the settings name the
 variable, and are in no message, repr or log.
 """
@@ -12,20 +13,18 @@ import json
 import logging
 import os
 import random
-import re
 import threading
 import time
 import weakref
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import httpx
 
+from evokey import network, reply
 from evokey.errors import InvalidSettings, ServiceFailed
 
 log = logging.getLogger(__name__)
@@ -35,14 +34,16 @@ PASSING = frozenset({408, 409, 429})
 REFUSING = frozenset({400, 413, 415, 422})
 """Refusals that may be owed to what was sent."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-LONGEST_MESSAGE = 200
-LARGEST_ANSWER = 1 << 28
-MASKED = re.compile(r"\S*\*{3,}\S*")
-"""A key as some services show it, half hidden."""
+LARGEST_ANSWER = 1 << 24
+MOST_TOKENS = 10**9
+"""Of one call. What is counted is added up, kept in files and paid for: nonsense must not get there."""
+MASK = "***"
+"""In a key as some services show it, half hidden."""
 LAST_EVENT = "[DONE]"
 Taken = TypeVar("Taken")
 Piece = TypeVar("Piece")
 Done = TypeVar("Done")
+Take = Callable[[httpx.Response, network.Deadline], Taken]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,9 @@ class Service:
         timeout: float = 60.0,
         retries: int = 5,
         patience: float = 120.0,
+        total: float = 600.0,
+        rest: float = 0.0,
+        largest: int = LARGEST_ANSWER,
         requests_per_minute: int | None = None,
         parallel: int = 4,
         failure: type[ServiceFailed] = ServiceFailed,
@@ -78,15 +82,20 @@ class Service:
         sleep: Callable[[float], None] = time.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """patience: the longest pause, in seconds, that a service may ask for before the call is given up."""
-        _check_limits(provider.name, timeout, retries, requests_per_minute, parallel)
+        """timeout: seconds for an attempt, from connecting to the last byte; in a stream, for each wait.
+        total: seconds for a call with all its attempts and pauses, and for a stream. patience: the longest pause that
+        a service may ask for before the call is given up. rest: seconds for which a service whose last attempt failed
+        is not asked again. largest: bytes of an answer, unpacked."""
+        limits = {"timeout": timeout, "retries": retries, "total": total, "rest": rest, "largest": largest}
+        _check_limits(provider.name, limits, requests_per_minute, parallel)
         self.provider, self.parallel = provider, parallel
         self.base_url = _checked_url(provider.name, base_url or provider.home)
-        self.at_home = httpx.URL(self.base_url).host == httpx.URL(provider.home).host
+        self.at_home = origin(self.base_url) == origin(provider.home)
         self._key_env = key_env or (provider.key_env if self.at_home else None)
         self._timeout, self._retries, self._patience = timeout, retries, patience
+        self._total, self._largest, self._breaker = total, largest, network.Breaker(rest, now)
         self._failure, self._now, self._sleep, self._chance = failure, now, sleep, chance
-        self._pace = Pace(requests_per_minute, now, sleep)
+        self._pace = network.Pace(requests_per_minute, now, sleep)
         self._room = threading.BoundedSemaphore(parallel)
         self._making = threading.Lock()
         self._client: httpx.Client | None = None
@@ -108,7 +117,7 @@ class Service:
 
     def ask(self, path: str, body: Mapping[str, Any]) -> Any:
         """The same for services that answer with a list."""
-        with self._sent(path, body, self._whole) as content:
+        with self._sent(path, body, lambda response, _: self._whole(response)) as content:
             return self._parsed(content)
 
     def together(self, work: Callable[[Piece], Done], pieces: Sequence[Piece]) -> list[Done]:
@@ -125,21 +134,23 @@ class Service:
         with ThreadPoolExecutor(min(self.parallel, len(pieces))) as pool:
             begun = {pool.submit(work, piece): number for number, piece in enumerate(pieces)}
             try:
-                yield from _results(begun)
+                yield from network.results(begun)
             finally:
                 for one in begun:
                     one.cancel()
 
     def stream(self, path: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The data of each server-sent event, until the service is done. Only the beginning is tried again."""
-        with self._sent(path, {**body, "stream": True}, httpx.Response.iter_bytes) as pieces:
+        with self._sent(path, {**body, "stream": True}, self._pieces) as pieces:
             try:
-                for data in _events(_lines(pieces)):
+                for data in reply.events(reply.lines(pieces)):
                     if data == LAST_EVENT:
                         return
                     yield self._event(data)
             except (httpx.TransportError, httpx.DecodingError) as error:
                 raise self.failed(f"broke off in the middle of its answer ({_kind(error)}). Ask again.") from None
+            except network.TooLarge:
+                raise self._too_large() from None
 
     def failed(self, what: str) -> ServiceFailed:
         """An error of this service, to be raised: what it did, and what to do."""
@@ -158,6 +169,14 @@ class Service:
             )
         return [placed[number] for number in range(count)]
 
+    def tokens(self, count: Any) -> int | None:
+        """A count of tokens, where the service gives one."""
+        if type(count) is not int or count < 0:
+            return None
+        if count > MOST_TOKENS:
+            raise self.failed(f"says that one call took {count} tokens, and no call takes more than {MOST_TOKENS}")
+        return count
+
     def close(self) -> None:
         with self._making:
             if self._client is not None:
@@ -169,42 +188,59 @@ class Service:
         if not isinstance(event, dict):
             raise self.failed("sent an event that is not a JSON object")
         if event.get("error"):
-            raise self.failed(f"broke off in the middle of its answer: {_line(_said(event))}. Ask again.")
+            raise self.failed(
+                f"broke off in the middle of its answer: {reply.line(reply.message_of(event))}. Ask again."
+            )
         return event
 
     @contextmanager
-    def _sent(self, path: str, body: Mapping[str, Any], take: Callable[[httpx.Response], Taken]) -> Iterator[Taken]:
+    def _sent(self, path: str, body: Mapping[str, Any], take: Take[Taken]) -> Iterator[Taken]:
         """What is taken from a successful response, open. Trying again happens before it is handed out, never after."""
         content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+        self._check_breaker()
+        end = self._now() + self._total
         for attempt in range(self._retries + 1):
             with self._room, ExitStack() as opened:
-                self._pace.wait()
-                taken = self._tried(path, content, take, opened)
+                end += self._pace.wait()
+                deadline = network.Deadline(min(self._timeout, end - self._now()), self._now)
+                taken = self._tried(self._request(path, content, deadline), deadline, take, opened)
                 if not isinstance(taken, Trouble):
+                    self._breaker.worked()
                     yield taken
                     return
-            self._pause(taken, attempt)
+            self._pause(taken, attempt, end)
+
+    def _request(self, path: str, content: bytes, deadline: network.Deadline) -> httpx.Request:
+        address, limits = f"{self.base_url}/{path.lstrip('/')}", {"timeout": deadline.timeouts()}
+        return self._connected().build_request(
+            "POST", address, content=content, headers=self._headers(), extensions=limits
+        )
 
     def _tried(
-        self, path: str, content: bytes, take: Callable[[httpx.Response], Taken], opened: ExitStack
+        self, request: httpx.Request, deadline: network.Deadline, take: Take[Taken], opened: ExitStack
     ) -> Taken | Trouble:
         """What is taken from a response of success, or the trouble instead; trouble that will not pass is raised."""
-        client, address = self._connected(), f"{self.base_url}/{path.lstrip('/')}"
         try:
-            response = opened.enter_context(
-                client.stream("POST", address, content=content, headers=self._headers(), follow_redirects=False)
-            )
+            response = self._connected().send(request, stream=True, follow_redirects=False)
+            opened.callback(response.close)
             if response.is_success:
-                return take(response)
+                return take(response, deadline)
             return self._refused(response, self._whole(response))
         except httpx.TransportError as error:
             return Trouble(self._unreached(error))
 
+    def _check_breaker(self) -> None:
+        left = self._breaker.left()
+        if left:
+            raise self.failed(
+                f"is not asked: it has just failed, and is asked again in {left:.0f} s. Set rest to change this pause."
+            )
+
     def _refused(self, response: httpx.Response, content: bytes) -> Trouble:
-        status, said = response.status_code, _told(content)
+        status, said = response.status_code, reply.message(content)
         trouble = Trouble(
-            f"answered {status}{f': {_line(said)}' if said else ''}. {self._advice(status)}",
-            _asked_pause(response.headers.get("retry-after")),
+            f"answered {status}{f': {reply.line(said)}' if said else ''}. {self._advice(status)}",
+            reply.pause_of(response.headers.get("retry-after")),
         )
         if (status not in PASSING and status < 500) or b"insufficient_quota" in content:
             failure = self.failed(trouble.what)
@@ -212,46 +248,61 @@ class Service:
             raise failure
         return trouble
 
-    def _pause(self, trouble: Trouble, attempt: int) -> None:
+    def _pause(self, trouble: Trouble, attempt: int, end: float) -> None:
         """Wait for the next attempt, or raise the trouble when there is none."""
-        if attempt == self._retries:
-            tried = f" (tried {attempt + 1} times)" if attempt else ""
-            raise self.failed(trouble.what + tried)
-        if trouble.pause is not None and trouble.pause > self._patience:
-            raise self.failed(f"{trouble.what} It asks to wait {trouble.pause:.0f} s, over {self._patience:.0f} s.")
         grown = min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt) * (1 + self._chance()) / 2
         pause = grown if trouble.pause is None else trouble.pause + FIRST_PAUSE * self._chance()
+        over = self._over(trouble, attempt, self._now() + pause >= end)
+        if over is not None:
+            self._breaker.failed()
+            raise self.failed(trouble.what + over)
         log.info(
             "%s %s Trying again in %.1f s (%d of %d)",
             self.provider.name, self._scrubbed(trouble.what), pause, attempt + 1, self._retries,
         )  # fmt: skip
         self._sleep(pause)
 
+    def _over(self, trouble: Trouble, attempt: int, too_late: bool) -> str | None:
+        """Why there is no further attempt, as the end of a message; None where there is one."""
+        tried = f" (tried {attempt + 1} times)" if attempt else ""
+        if attempt == self._retries:
+            return tried
+        if trouble.pause is not None and trouble.pause > self._patience:
+            return f" It asks to wait {trouble.pause:.0f} s, over {self._patience:.0f} s."
+        return f" Another attempt would end after total = {self._total:g} s.{tried}" if too_late else None
+
+    def _pieces(self, response: httpx.Response, deadline: network.Deadline) -> Iterator[bytes]:
+        """The body of a stream, as it comes, within the time and size of a stream."""
+        deadline.extend(self._total)
+        return network.body(response, self._largest)
+
     def _whole(self, response: httpx.Response) -> bytes:
-        """All of an answer, within the time and size that an answer may have."""
-        parts, size, end = [], 0, self._now() + self._timeout
+        """All of an answer, within the size that an answer may have."""
         try:
-            for part in response.iter_bytes():
-                parts.append(part)
-                size += len(part)
-                if size > LARGEST_ANSWER:
-                    raise self.failed(f"answered with more than {LARGEST_ANSWER >> 20} MB. Ask for less at once.")
-                if self._now() > end:
-                    raise httpx.ReadTimeout("the answer took too long")
-        except httpx.DecodingError:
-            raise self.failed("sent an answer that cannot be unpacked. Check base_url.") from None
-        return b"".join(parts)
+            return b"".join(network.body(response, self._largest))
+        except httpx.DecodingError as error:
+            raise self.failed(f"sent an answer that cannot be unpacked: {error}. Check base_url.") from None
+        except network.TooLarge:
+            raise self._too_large() from None
+
+    def _too_large(self) -> ServiceFailed:
+        return self.failed(f"answered with more than {self._largest / 2**20:.1f} MB. Ask for less at once.")
 
     def _parsed(self, content: bytes) -> Any:
         try:
-            return json.loads(content)
+            answer = json.loads(content.decode("utf-8"))
         except (ValueError, RecursionError):
-            start = content[:LONGEST_MESSAGE].decode("utf-8", "replace")
-            raise self.failed(f"sent what is not JSON: {_line(start)!r}. Check base_url.") from None
+            start = content[: reply.LONGEST_MESSAGE].decode("utf-8", "replace")
+            raise self.failed(f"sent what is not JSON: {reply.line(start)!r}. Check base_url.") from None
+        wrong = reply.nonsense(answer)
+        if wrong is not None:
+            raise self.failed(f"sent an answer with {wrong}. Nothing of it was kept.")
+        return answer
 
     def _unreached(self, error: httpx.TransportError) -> str:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-            return f"could not be reached ({_kind(error)}: {_line(str(error))}). Is it running, and is base_url right?"
+            why = f"{_kind(error)}: {reply.line(str(error))}"
+            return f"could not be reached ({why}). Is it running, and is base_url right?"
         if isinstance(error, httpx.TimeoutException):
             return f"did not answer within {self._timeout:g} s. Raise timeout, or send less at once."
         return f"broke the connection ({_kind(error)}). Try again later."
@@ -295,13 +346,13 @@ class Service:
 
     def _scrubbed(self, text: str) -> str:
         key = os.environ.get(self._key_env, "").strip() if self._key_env else ""
-        return MASKED.sub("…", text.replace(key, "…") if key else text)
+        whole = text.replace(key, "…") if key else text
+        return " ".join("…" if MASK in word else word for word in whole.split(" "))
 
     def _connected(self) -> httpx.Client:
         with self._making:
             if self._client is None:
-                limits = httpx.Limits(max_connections=None, max_keepalive_connections=self.parallel)
-                self._client = httpx.Client(timeout=self._timeout, limits=limits)
+                self._client = network.client(self.parallel)
                 weakref.finalize(self, self._client.close)
             return self._client
 
@@ -315,46 +366,22 @@ class Trouble:
     """Seconds that the service asks to wait."""
 
 
-class Pace:
-    """At most so many calls in any minute, each waiting for its turn."""
-
-    def __init__(self, per_minute: int | None, now: Callable[[], float], sleep: Callable[[float], None]) -> None:
-        self._turns: deque[float] | None = deque(maxlen=per_minute) if per_minute else None
-        self._now, self._sleep, self._lock = now, sleep, threading.Lock()
-
-    def wait(self) -> None:
-        if self._turns is None:
-            return
-        with self._lock:
-            now = self._now()
-            turn = max(now, self._turns[0] + 60) if len(self._turns) == self._turns.maxlen else now
-            self._turns.append(turn)
-        if turn > now:
-            self._sleep(turn - now)
-
-
-def _results(begun: Mapping[Future[Done], int]) -> Iterator[tuple[int, Done]]:
-    failure: BaseException | None = None
-    for one in as_completed(begun):
-        if one.cancelled():
-            continue
-        error = one.exception()
-        if error is None:
-            yield begun[one], one.result()
-        elif failure is None:
-            failure = error
-            for other in begun:
-                other.cancel()
-    if failure is not None:
-        raise failure
-
-
-def _check_limits(name: str, timeout: float, retries: int, per_minute: int | None, parallel: int) -> None:
-    if not (timeout > 0 and retries >= 0 and parallel >= 1 and (per_minute is None or per_minute >= 1)):
+def _check_limits(name: str, limits: Mapping[str, float | None], per_minute: int | None, parallel: int) -> None:
+    least = {"retries": 0, "rest": 0, "largest": 1}
+    wrong = {limit: value for limit, value in limits.items() if value is None or value < least.get(limit, 1e-9)}
+    wrong |= {} if parallel >= 1 else {"parallel": parallel}
+    wrong |= {} if per_minute is None or per_minute >= 1 else {"requests_per_minute": per_minute}
+    if wrong:
         raise InvalidSettings(
-            f"{name} needs timeout > 0, retries ≥ 0, parallel ≥ 1 and requests_per_minute ≥ 1, not "
-            f"timeout={timeout}, retries={retries}, parallel={parallel}, requests_per_minute={per_minute}"
+            f"{name} needs timeout > 0, total > 0, retries ≥ 0, rest ≥ 0, largest ≥ 1, parallel ≥ 1 and "
+            f"requests_per_minute ≥ 1, not {', '.join(f'{limit}={value}' for limit, value in wrong.items())}"
         )
+
+
+def origin(address: str) -> str:
+    """Scheme, host and port of an address: what a key may be sent to."""
+    url = httpx.URL(address)
+    return f"{url.scheme}://{url.netloc.decode()}"
 
 
 def _checked_url(name: str, address: str) -> str:
@@ -373,65 +400,5 @@ def _checked_url(name: str, address: str) -> str:
     return str(url).rstrip("/")
 
 
-def _asked_pause(header: str | None) -> float | None:
-    """Retry-After, in seconds from now: it is written as a number, or as a date."""
-    if not header:
-        return None
-    try:
-        return max(0.0, min(float(header), 1e9))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-    except ValueError:
-        return None
-
-
-def _told(content: bytes) -> str:
-    """What a service says was wrong, out of the several ways to say so."""
-    try:
-        return _said(json.loads(content))
-    except (ValueError, RecursionError):
-        text = content.decode("utf-8", "replace").strip()
-        return "" if text.startswith("<") else text
-
-
-def _said(answer: Any) -> str:
-    if isinstance(answer, str):
-        return answer
-    if isinstance(answer, list):
-        return "; ".join(filter(None, map(_said, answer)))
-    if isinstance(answer, dict):
-        return next(filter(None, (_said(answer.get(key)) for key in ("error", "message", "detail", "msg"))), "")
-    return ""
-
-
-def _line(text: str) -> str:
-    line = " ".join(text.split()).rstrip(".")
-    return line if len(line) <= LONGEST_MESSAGE else f"{line[:LONGEST_MESSAGE]}…"
-
-
 def _kind(error: Exception) -> str:
     return type(error).__name__
-
-
-def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Lines end at a line feed and nowhere else: other separators of Unicode may stand inside JSON."""
-    rest = b""
-    for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
-        yield from (line.decode("utf-8", "replace").removesuffix("\r") for line in lines)
-    yield rest.decode("utf-8", "replace")
-
-
-def _events(lines: Iterable[str]) -> Iterator[str]:
-    """Server-sent events: the data lines up to an empty line are one."""
-    data: list[str] = []
-    for line in lines:
-        if line.startswith("data:"):
-            data.append(line.removeprefix("data:").removeprefix(" "))
-        elif not line and data:
-            yield "\n".join(data)
-            data = []
-    if data:
-        yield "\n".join(data)

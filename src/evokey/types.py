@@ -28,7 +28,7 @@ Numbers = NDArray[np.int64]
 Scores = NDArray[np.float64]
 Vectors = NDArray[np.float32]
 
-_CITATION = re.compile(r"[ \t]*\[\d+\]")
+_CITATION = re.compile(r"(?<![ \t])[ \t]*+\[\d+\]")
 
 
 def digest(*texts: str) -> str:

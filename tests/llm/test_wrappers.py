@@ -85,10 +85,14 @@ def test_another_parameter_message_or_model_is_another_request(
     assert len(chat.asked) == 5
 
 
-def test_half_a_character_in_an_answer_can_be_kept(chat: ChatServer, inner: dict[str, Any], tmp_path: Path) -> None:
-    chat.play(raw(b'{"choices": [{"message": {"content": "A \\ud83e zebra"}, "finish_reason": "stop"}]}'))
+def test_half_a_character_in_an_answer_is_a_failure_and_is_not_kept(
+    chat: ChatServer, inner: dict[str, Any], tmp_path: Path
+) -> None:
+    chat.play(raw(b'{"choices": [{"message": {"content": "A \\ud83e zebra"}, "finish_reason": "stop"}]}'), echoed)
     recording = Recorded(tmp_path / "answers.jsonl", llm=Cached(inner, tmp_path / "answers.sqlite"), mode="record")
-    assert recording.complete(ONE).text == Recorded(tmp_path / "answers.jsonl").complete(ONE).text == "A ? zebra"
+    with pytest.raises(LLMFailed, match="not valid Unicode"):
+        recording.complete(ONE)
+    assert recording.complete(ONE).text == Recorded(tmp_path / "answers.jsonl").complete(ONE).text
 
 
 def test_several_threads_with_one_question_ask_once(chat: ChatServer, inner: dict[str, Any], tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 All of them take: model, dimensions, batch_size (texts in a request), max_tokens (a longer text is cut, at twice as
 many bytes of UTF-8), price (US dollars for a million tokens), revision (stands in the identity for the place where the
-vectors come from), and those of Service: base_url, key_env, timeout, retries, patience, requests_per_minute, parallel.
+vectors come from), and those of Service: base_url, key_env, timeout, retries, patience, total, rest, largest,
+requests_per_minute, parallel.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ from numpy.typing import NDArray
 
 from evokey.errors import InvalidSettings
 from evokey.protocols import Cost
-from evokey.service import Provider, Service
+from evokey.service import LARGEST_ANSWER, Provider, Service
 from evokey.types import Spent, Vectors
 
 Numbers = NDArray[np.float64]
 BYTES_A_TOKEN = 2
 """Fewer than texts have (English about four), so that neither a text nor a request passes a limit of tokens."""
+BYTES_A_VECTOR = 1 << 17
+"""More than a vector takes in an answer: 4096 numbers with all their digits."""
+REST = 30.0
+"""Seconds for which a server that failed is not asked: every search needs it, and none should wait in vain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,8 @@ class Remote:
         if dimensions is not None and dimensions < 1:
             raise InvalidSettings(f"{name} needs dimensions ≥ 1, not {dimensions}")
         self.model, self.dimensions = model, dimensions
-        self.service = Service(self.provider, **service)
+        limits = {"rest": REST, "largest": LARGEST_ANSWER + batch_size * BYTES_A_VECTOR}
+        self.service = Service(self.provider, **{**limits, **service})
         self._batch_size, self._longest, self._price = batch_size, max_tokens * BYTES_A_TOKEN, price
         # A server elsewhere may give a model of its own a provider's name: only at home is its dimension known.
         self._dimension = dimensions or (self.known.get(model) if self.service.at_home else None)
@@ -128,8 +134,7 @@ class Remote:
         return self._checked(self._rows(answer, len(texts)), len(texts))
 
     def _count(self, answer: Mapping[str, Any], seconds: float) -> None:
-        told = self._tokens(answer)
-        tokens = told if isinstance(told, int) and told > 0 else 0
+        tokens = self.service.tokens(self._tokens(answer)) or 0
         with self._counting:
             self.spent += Spent(1, tokens, 0, tokens * self._price / 1e6, seconds)
 

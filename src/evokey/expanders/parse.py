@@ -23,12 +23,13 @@ _THOUGHT_CLOSES = re.compile(rf"<\s*/\s*{_THOUGHT}\s*>", re.IGNORECASE)
 _GIVEN = re.compile(r"<(wording|passages)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
 """What was given to the model and comes back."""
 _HEADED = re.compile(
-    r"^[\W_]*(?:final answer|answer|(?:the )?(?:hypothetical )?(?:expansion|passage|document)|output|response|"
-    r"(?:rewritten|improved|better|new|expanded) query)[\W_]*?:[\W_]*?$|"
-    r"^#{1,6}\s*(?:final answer|answer|expansion|output|response|(?:rewritten|improved|better|new) query)[\W_]*$",
+    r"^(?:[^\w\n]|_)*+(?:final answer|answer|(?:the )?(?:hypothetical )?(?:expansion|passage|document)|output|response|"
+    r"(?:rewritten|improved|better|new|expanded) query)(?:[^\w\n:]|_)*+:(?:[^\w\n]|_)*+$|"
+    r"^#{1,6}[ \t]*+(?:final answer|answer|expansion|output|response|(?:rewritten|improved|better|new) query)"
+    r"(?:[^\w\n]|_)*+$",
     re.IGNORECASE | re.MULTILINE,
 )
-_FENCE = re.compile(r"^\s*(?:`{3,}|~{3,})\s*([\w+#-]*)\s*$")
+_FENCE = re.compile(r"^\s*+(?:`{3,}+|~{3,}+)\s*+([\w+#-]*+)\s*+$")
 _PROSE = frozenset(["", "text", "txt", "plaintext", "plain", "markdown", "md", "json", "json5", "yaml", "xml", "html"])
 _RULE = re.compile(r"^[\s\-*_=#>|~`:.+]*$")
 _HEADING = re.compile(r"^\s*#{1,6}\s+")
@@ -40,7 +41,7 @@ _LABEL = re.compile(
     r"^\s*(?:sub[- ]?(?:query|question)|search query|query|question|version|variant|rewrit(?:e|ing|ten query)|"
     r"clarified query|specific query|facet|aspect|term|keyword|step|option|(?:correct )?(?:answering )?passage|answer|"
     r"expansion)"
-    r"\s*#?\s*(?:\d{1,3}|[A-Z])?\s*(?:[:.)]|-\s)\s*",
+    r"\s*+#?\s*+(?:\d{1,3}|[A-Z])?\s*+(?:[:.)]|-\s)\s*+",
     re.IGNORECASE,
 )
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,200})\]\([^()\s]{0,500}\)")
@@ -90,15 +91,25 @@ def _without_thoughts(text: str) -> str:
     at = 0
     for closes in _THOUGHT_CLOSES.finditer(text):
         opens = _THOUGHT_OPENS.search(text, at, closes.start())
-        kept = [*kept, text[at : opens.start()]] if opens else []
+        if opens:
+            kept.append(text[at : opens.start()])
+        else:
+            kept.clear()
         at = closes.end()
     return "\n".join([*kept, text[at:]])
 
 
 def _marked(text: str, mark: str, closed: bool = False) -> str:
     """The longest text between the marks; a last one that was never closed counts too, unless closed is asked."""
-    end = rf"<\s*/\s*{mark}\s*>" if closed else rf"<\s*/?\s*{mark}\s*>|\Z"
-    found = re.findall(rf"<\s*{mark}\s*>(.*?)(?={end})", text, re.IGNORECASE | re.DOTALL)
+    found: list[str] = []
+    start: int | None = None
+    for one in re.finditer(rf"<\s*+(/?)\s*+{mark}\s*+>", text, re.IGNORECASE):
+        if start is not None and (one[1] or not closed):
+            found.append(text[start : one.start()])
+            start = None
+        start = one.end() if not one[1] and start is None else start
+    if start is not None and not closed:
+        found.append(text[start:])
     long = [part.strip() for part in found if len(re.findall(r"\w", part)) > 3]
     return max(long, key=len, default="")
 
@@ -241,7 +252,7 @@ def _facets_of(data: Any) -> Iterator[tuple[str, list[str]]]:
             yield from _facets_of(value)
 
 
-_OF_TERMS = r"(?:[ -](?:expansions?|terms?|keywords?|words?|phrases?|list|documents?|side))*\s*(?:\([^()]{0,60}\))?\W*"
+_OF_TERMS = r"(?:[ -](?:expansions?|terms?|keywords?|words?|phrases?|list|documents?|side))*\s*+(?:\([^()]{0,60}\))?\W*"
 _WANTED = re.compile(
     rf"\W*(?:the )?(?:positives?|wanted|relevant|includ(?:e|ed)|on[- ]topic){_OF_TERMS}", re.IGNORECASE
 )
@@ -303,7 +314,7 @@ def leaves(data: Any) -> list[str]:
 def loose_json(text: str) -> Any | None:
     """A JSON value as models write it: in a fence, with comments, trailing commas, any quotes, half of it; or None."""
     body = "\n".join(line for line in text[:LONGEST].splitlines() if not _FENCE.match(line))
-    start = re.search(r"^\s*(?=[\[{])", _GREETING.sub("", body), re.MULTILINE)
+    start = re.search(r"^[^\S\n]*+(?=[\[{])", _GREETING.sub("", body), re.MULTILINE)
     if not start:
         return None
     body = _GREETING.sub("", body)[start.end() :]

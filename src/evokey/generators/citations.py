@@ -15,7 +15,10 @@ answer that cites is left out: it names what was at hand, not what was used.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
+ROUNDS = 8
+"""How often an answer is tidied, as tidying may lay open what is to be tidied."""
 SHORT = 300
 """Characters up to which an answer that begins with "not in the passages" says nothing else."""
 
@@ -30,14 +33,17 @@ _CLAUSE_ENDS = r"(?=[ \t]?(?:[.,;:!?)\n]|\Z|and \())"
 _CODE = r"```.*?(?:```|\Z)|`[^`\n]{1,80}`"
 _MARKS = re.compile(
     rf"(?P<code>{_CODE})|"
-    rf"(?P<lead>[ \t]*)(?P<square>{_SQUARE}(?:[ \t]?[,‐‑–—-]?[ \t]?{_SQUARE})*)(?P<tail>[ \t]*)|"
-    rf"(?P<round>(?<=\S[ \t]){_ROUND}(?:[ \t]?,?[ \t]?{_ROUND})*){_CLAUSE_ENDS}|"
+    rf"(?P<lead>(?:(?<![ \t])[ \t]++)?)(?P<square>{_SQUARE}(?:(?:[ \t]{{0,2}}|[ \t]?[,‐‑–—-][ \t]?){_SQUARE})*)"
+    rf"(?P<tail>[ \t]*)|"
+    rf"(?P<round>(?<=\S[ \t]){_ROUND}(?:(?:[ \t]{{0,2}}|[ \t]?,[ \t]?){_ROUND}){{0,9}}){_CLAUSE_ENDS}|"
     rf"(?P<named>\b{_NOUN}\s{{1,2}}(?:(?:number|no\.?)\s)?{_LIST})(?![\w\]】)]|[.,]\d)",
     re.IGNORECASE | re.DOTALL,
 )
 _RANGE = re.compile(rf"(\d+)(?:\s?[\]】］]*\s*[-‐‑–—]\s*[\[【［]*\s?(?:{_NOUN}\s*)?[\^#]?(\d+))?", re.IGNORECASE)
-_HALF = re.compile(r"\s*[\[【［]\s*[\^#]?[\d,;\s–-]*\Z")
-_SHOWN = re.compile(rf"{_CODE}|\[(\d+)\]", re.DOTALL)
+_SIGNS = re.compile(r"[\[【［(\]】］)`\n]")
+_OPENS = "[【［"
+_IN_LIST = frozenset("0123456789,;–-")
+_SHOWN = re.compile(rf"{_CODE}|\[(\d{{1,4}})\]", re.DOTALL)
 _ALONE = re.compile(rf"`({_SQUARE})`", re.IGNORECASE)
 _TAGS = re.compile(r"</?(?:passages?|query|answer)>\n?", re.IGNORECASE)
 _LABEL = re.compile(r"\A\s*(?:\*\*(?:final )?answer(?::\*\*|\*\*:)|(?:#+ )?(?:final )?answer:)\s*", re.IGNORECASE)
@@ -74,7 +80,7 @@ _NOTHING = re.compile(
 )
 _FIRST = re.compile(r"\A.{25,}?[.!?\n](?=\s)", re.DOTALL)
 _BUT = re.compile(r"\b(?:but|however|although|though)\b", re.IGNORECASE)
-_PLAIN = re.compile(rf"(?:(?!{_NOUN}\b|and\b|no\b|number\b)[^\W\d_]{{2,}}[ ]){{2}}(?=\S)", re.IGNORECASE)
+_PLAIN = re.compile(rf"(?<![^\W\d_])(?:(?!{_NOUN}\b|and\b|no\b|number\b)[^\W\d_]{{2,}}+[ ]){{2}}(?=\S)", re.IGNORECASE)
 
 
 def shown(answer: str, count: int) -> str:
@@ -97,30 +103,48 @@ def certain(answer: str, count: int) -> str:
 
 def _tidy(answer: str, count: int) -> str:
     """Marked in one way, without labels and lists of sources. What is left may be one itself: until nothing changes."""
-    while True:
-        text = _HALF.sub("", _LABEL.sub("", _TAGS.sub("", answer)))
-        text = _MARKS.sub(lambda found: _mark(found, count), text)
+    for _ in range(ROUNDS):
+        text = _LABEL.sub("", _TAGS.sub("", answer))
+        text = _MARKS.sub(lambda found: _mark(found, count), text[: _half(text)])
         sources = _SOURCES.search(text)
         if sources and cited(text[: sources.start()]):
             text = text[: sources.start()]
         text = text.strip()
         if text == answer:
-            return text
+            break
         answer = text
+    return answer
+
+
+def _half(text: str) -> int:
+    """Where the marks begin that the text opens at its end and does not close; its length where there are none."""
+    end = len(text)
+    while True:
+        at = _back(text, end, lambda sign: sign in _IN_LIST or sign.isspace())
+        at = _back(text, at - (text[at - 1 : at] in ("^", "#")), str.isspace)
+        if not at or text[at - 1] not in _OPENS:
+            return end
+        end = _back(text, at - 1, str.isspace)
+
+
+def _back(text: str, end: int, over: Callable[[str], bool]) -> int:
+    """The place before the signs of one kind that stand before a place."""
+    while end and over(text[end - 1]):
+        end -= 1
+    return end
 
 
 def _between_marks(text: str) -> int:
     """The last place that no mark can reach across: behind two plain words, outside brackets and code."""
-    ends = [found.end() - 1 for found in _PLAIN.finditer(text)]
-    return next((end for end in reversed(ends) if not _inside(text[:end])), 0)
-
-
-def _inside(text: str) -> bool:
-    """Whether a text stops within brackets, or within code."""
-    line = text[text.rfind("\n") + 1 :]
-    opened = max(line.rfind(sign) for sign in "[【［(")
-    closed = max(line.rfind(sign) for sign in "]】］)")
-    return opened > closed or line.count("`") % 2 == 1
+    outside = at = 0
+    bracket = code = False
+    for found in _PLAIN.finditer(text):
+        for sign in _SIGNS.findall(text, at, found.end() - 1):
+            bracket = (bracket or sign in "[【［(") and sign not in "]】］)\n"
+            code = code != (sign == "`") and sign != "\n"
+        at = found.end() - 1
+        outside = outside if bracket or code else at
+    return outside
 
 
 def _mark(found: re.Match[str], count: int) -> str:

@@ -29,6 +29,8 @@ OWN = 32
 _PIECE = re.compile(r"[A-Za-z]+|\s+|.", re.DOTALL)
 _LIKE_A_MARK = re.compile(r"[\[【［]([^\[\]【】［］]{0,20}\d[^\[\]【】［］]{0,20})[\]】］]")
 _OPENING = re.compile(r"\W*(?:```|(?:sure|certainly|of course|absolutely|okay|ok|great|here)\b)", re.IGNORECASE)
+STEP = 50
+"""A stream is looked at whenever it has grown by this part: looking at each piece would take its length squared."""
 GREETED = 400
 """Characters after which a greeting is over."""
 
@@ -82,7 +84,7 @@ class Cited:
         asking = self._asking(query, hits)
         if asking is None:
             return self._nothing(query)
-        said, given = "", ""
+        said, given, looked = "", "", 0
         stream = passed_on(self.llm, asking.messages, self.max_tokens, self.temperature)
         while True:
             try:
@@ -90,6 +92,9 @@ class Cited:
             except StopIteration as end:
                 told: Completion = end.value
                 break
+            if len(said) - looked < len(said) // STEP:
+                continue
+            looked = len(said)
             so_far = self._certain(said, len(asking.hits))
             if len(so_far) > len(given) and so_far.startswith(given):
                 yield so_far[len(given) :]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from evokey.errors import InvalidInput
-from evokey.llm.chat import Chat, Reading, Reply, text_of, whole
+from evokey.llm.chat import Chat, Reading, Reply, text_of, word_of
 from evokey.service import Provider
 
 CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
@@ -30,23 +30,24 @@ class Anthropic(Chat):
 
     def _read(self, reply: Reply, reading: Reading) -> None:
         reading.pieces.append(text_of(reply["content"]))
-        reading.reason, reading.model = reply.get("stop_reason"), reply.get("model") or ""
+        reading.reason, reading.model = word_of(reply.get("stop_reason")) or None, word_of(reply.get("model"))
         self._count(reply.get("usage") or {}, reading)
 
     def _read_event(self, event: Reply, reading: Reading) -> None:
         match event["type"]:
             case "message_start":
-                reading.model = event["message"].get("model") or ""
+                reading.model = word_of(event["message"].get("model"))
                 self._count(event["message"].get("usage") or {}, reading)
             case "content_block_delta" if event["delta"]["type"] == "text_delta":
-                reading.pieces.append(event["delta"]["text"])
+                reading.pieces.append(text_of(event["delta"]["text"]))
             case "message_delta":
-                reading.reason = event["delta"].get("stop_reason") or reading.reason
+                reading.reason = word_of(event["delta"].get("stop_reason")) or reading.reason
                 self._count(event.get("usage") or {}, reading)
 
     def _count(self, usage: Reply, reading: Reading) -> None:
         """Later counts replace earlier ones; the end of a stream counts the answer alone."""
-        fresh = whole(usage.get("input_tokens"))
+        count = self._service.tokens
+        fresh = count(usage.get("input_tokens"))
         if fresh is not None:
-            reading.prompt_tokens = fresh + sum(whole(usage.get(name)) or 0 for name in CACHED)
-        reading.answer_tokens = whole(usage.get("output_tokens")) or reading.answer_tokens
+            reading.prompt_tokens = fresh + sum(count(usage.get(name)) or 0 for name in CACHED)
+        reading.answer_tokens = count(usage.get("output_tokens")) or reading.answer_tokens

@@ -51,6 +51,7 @@ class Chat(ABC):
         key_env: str | None = None,
         timeout: float = 120.0,
         retries: int = 5,
+        total: float = 600.0,
         requests_per_minute: int | None = None,
         parallel: int = 4,
         prompt_price: float | None = None,
@@ -59,7 +60,8 @@ class Chat(ABC):
         leave_out: Sequence[str] = (),
     ) -> None:
         """Prices are US dollars per million tokens. extra_body adds fields to each request, and leave_out takes those
-        away that a model refuses ("temperature", "stream_options")."""
+        away that a model refuses ("temperature", "stream_options"). timeout is for an attempt, and total, in seconds
+        too, for a call with all its attempts, or a stream."""
         name = self.provider.name
         if not isinstance(model, str) or not model:
             raise InvalidSettings(f"{name} needs the name of a model, not {model!r}")
@@ -72,7 +74,7 @@ class Chat(ABC):
         self._prices = None if prompt_price is None or answer_price is None else (prompt_price, answer_price)
         self._uncounted = False
         self._service = Service(
-            self.provider, base_url=base_url, key_env=key_env, timeout=timeout, retries=retries,
+            self.provider, base_url=base_url, key_env=key_env, timeout=timeout, retries=retries, total=total,
             requests_per_minute=requests_per_minute, parallel=parallel, failure=LLMFailed,
         )  # fmt: skip
 
@@ -137,7 +139,7 @@ class Chat(ABC):
         text = "".join(reading.pieces)
         if reading.refusal or reading.reason in self.refused:
             raise self._service.failed(f"refused to answer ({reading.refusal[:200] or reading.reason}).")
-        prompt, answer = reading.prompt_tokens, reading.answer_tokens
+        prompt, answer = self._service.tokens(reading.prompt_tokens), self._service.tokens(reading.answer_tokens)
         if prompt is None or answer is None:
             prompt, answer = estimated_prompt(messages), estimated_tokens(text)
             self._say_uncounted()
@@ -156,13 +158,15 @@ class Chat(ABC):
         )
 
 
-def whole(value: Any) -> int | None:
-    """A count, where the service gives one."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
 def text_of(content: Any) -> str:
     """The text of a message, which may be absent or come in typed parts; parts that are no text are left out."""
     if content is None or isinstance(content, str):
         return content or ""
     return "".join(part["text"] for part in content if part["type"] == "text")
+
+
+def word_of(value: Any) -> str:
+    """A name or a reason, which may be absent."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError("no text where a text belongs")
+    return value or ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from evokey.llm.chat import Chat, Reading, Reply, text_of, whole
+from evokey.llm.chat import Chat, Reading, Reply, text_of, word_of
 from evokey.service import Provider
 
 
@@ -32,10 +32,10 @@ class OpenAI(Chat):
 
     def _take(self, reply: Reply, choice: Reply, message: Reply, reading: Reading) -> None:
         reading.pieces.append(text_of(message.get("content")))
-        reading.refusal += message.get("refusal") or ""
-        reading.reason = choice.get("finish_reason") or reading.reason
-        reading.model = reading.model or reply.get("model") or ""
+        reading.refusal += word_of(message.get("refusal"))
+        reading.reason = word_of(choice.get("finish_reason")) or reading.reason
+        reading.model = reading.model or word_of(reply.get("model"))
         usage = reply.get("usage")
         if usage:
-            reading.prompt_tokens = whole(usage.get("prompt_tokens"))
-            reading.answer_tokens = whole(usage.get("completion_tokens"))
+            reading.prompt_tokens = usage.get("prompt_tokens")
+            reading.answer_tokens = usage.get("completion_tokens")

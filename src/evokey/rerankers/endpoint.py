@@ -2,6 +2,7 @@
 
 format "cohere" sends {"model", "query", "documents", "top_n"} and reads results with index and relevance_score;
 format "tei" sends {"query", "texts"} and reads a list with index and score. Other options are those of Service.
+A search waits for its reranker, so a call is short here, and a server that has failed is not asked again for a while.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -21,9 +22,13 @@ from evokey.types import Document, Scores, Spent
 COHERE = Provider("rerank endpoint", "https://api.cohere.com/v2", "COHERE_API_KEY")
 MOST = {"cohere": 1000, "tei": 32}
 """Documents of one request: what Cohere takes at most, and TEI unless told otherwise."""
+LIMITS = {"timeout": 15.0, "retries": 1, "total": 20.0, "rest": 30.0}
+"""Of Service, unless the settings say otherwise."""
 
 
 class Endpoint:
+    provider: ClassVar[Provider] = COHERE
+
     def __init__(
         self,
         model: str = "rerank-v3.5",
@@ -41,7 +46,7 @@ class Endpoint:
                 f"a rerank endpoint needs longest ≥ 1 and batch_size ≥ 1, "
                 f"not longest={longest}, batch_size={batch_size}"
             )
-        self.service = Service(COHERE, **service)
+        self.service = Service(self.provider, **{**LIMITS, **service})
         if format == "tei" and self.service.at_home:
             raise InvalidSettings("a rerank endpoint of format 'tei' needs base_url, the address of that server")
         self.model, self._format, self._longest = model, format, longest
@@ -69,17 +74,15 @@ class Endpoint:
             answer = self.service.post("rerank", body)
             entries, name = answer.get("results"), "relevance_score"
         with self._counting:
-            self.spent += Spent(1, _tokens(answer), 0, 0.0, time.perf_counter() - begun)
+            self.spent += Spent(1, self._tokens(answer), 0, 0.0, time.perf_counter() - begun)
         return [self._score(entry.get(name)) for entry in self.service.in_order(entries, len(texts))]
 
     def _score(self, score: Any) -> float:
-        if type(score) not in (float, int) or not math.isfinite(score):
+        if type(score) not in (float, int) or not abs(score) < math.inf:
             raise self.service.failed(f"sent a score that is no finite number: {str(score)[:40]!r}")
         return float(score)
 
-
-def _tokens(answer: Any) -> int:
-    """Tokens, where the answer tells them."""
-    usage = answer.get("usage") if isinstance(answer, dict) else None
-    told = usage.get("total_tokens") if isinstance(usage, dict) else None
-    return told if isinstance(told, int) else 0
+    def _tokens(self, answer: Any) -> int:
+        """Tokens, where the answer tells them."""
+        usage = answer.get("usage") if isinstance(answer, dict) else None
+        return self.service.tokens(usage.get("total_tokens") if isinstance(usage, dict) else None) or 0
