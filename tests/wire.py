@@ -107,18 +107,23 @@ class Wire:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                wire.entered(1)
                 try:
-                    self._answer()
+                    self._answer(self._reply())
                 except (BrokenPipeError, ConnectionResetError):
                     self.close_connection = True
+
+            def _reply(self) -> Reply:
+                """A call is over before its answer is sent: whoever has the answer may begin the next."""
+                wire.entered(1)
+                try:
+                    body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                    reply = wire.reply(Request(self.path, {k.lower(): v for k, v in self.headers.items()}, body))
+                    time.sleep(reply.delay)
+                    return reply
                 finally:
                     wire.entered(-1)
 
-            def _answer(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                reply = wire.reply(Request(self.path, {k.lower(): v for k, v in self.headers.items()}, body))
-                time.sleep(reply.delay)
+            def _answer(self, reply: Reply) -> None:
                 content = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
                 self.send_response(reply.status)
                 for name, value in reply.headers.items():
