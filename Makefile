@@ -30,6 +30,9 @@ faults: $(VENV)/dev  ## Kill a memory at every write it makes, and 20,000 genera
 	@$(BIN)/python tests/faults/kill.py
 	@EVOKEY_MODEL_STEPS=20000 $(BIN)/python -m pytest tests/model
 
+forget-check: $(VENV)/dev  ## Search every byte of 100 memories after a forget; makes benchmarks/results/forget.json (minutes)
+	@$(BIN)/python tests/faults/forget.py
+
 lint: $(VENV)/dev  ## Format, style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -47,4 +50,4 @@ bench: $(VENV)/dev  ## Make benchmarks/results again (an hour; needs the data se
 clean:  ## Remove what was made
 	rm -rf $(VENV) dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo test faults lint package bench clean
+.PHONY: help demo test faults forget-check lint package bench clean

@@ -14,7 +14,7 @@ from evokey.errors import UnknownComponent
 SOURCE = Path(evokey.__file__).parent
 ORDER = [
     ["types", "errors", "words", "network", "reply"],
-    ["protocols", "registry", "service", "prompts"],
+    ["protocols", "registry", "service", "prompts", "erasure"],
     ["keys", "encoders", "llm", "stores", "rerankers", "fusion", "checks"],
     ["ingest", "ledger"],
     ["expanders", "generators", "novelty"],
@@ -27,7 +27,7 @@ ORDER = [
     ["evolution"],
     ["loop"],
     ["settings", "index"],
-    ["compare", "watch"],
+    ["compare", "watch", "forgetting"],
     ["memory"],
     ["demo", "doctor", "thinker", "accounting"],
     ["bench"],
@@ -59,8 +59,8 @@ def test_every_room_has_its_place_in_the_order() -> None:
 
 def test_the_public_names_are_pinned() -> None:
     assert sorted(evokey.__all__) == [
-        "Choice", "Document", "EpochReport", "EvokeyError", "Explanation", "Hit", "Lesson", "Memory", "Quality",
-        "Stats", "Verdict", "open",
+        "Choice", "Document", "EpochReport", "EvokeyError", "Explanation", "Forgotten", "Hit", "Lesson", "Memory",
+        "Quality", "Stats", "Verdict", "open",
     ]  # fmt: skip
 
 

@@ -471,7 +471,8 @@ def test_forget_erases_what_matches_every_criterion_at_once(
     run("feedback", "feline", "-r", "cat", "--actor", "bo", "--at", at)
     run("evolve", "--at", at)
     assert found(at, QUESTION) == ["q3"]
-    assert value(run("forget", *criterion, "--at", at, "--json")) == {"lessons": count, "epoch": 1 + (count > 0)}
+    done = {"lessons": count, "erased": True, "pending": None, "epoch": 1 + (count > 0)}
+    assert value(run("forget", *criterion, "--at", at, "--json")) == done
     assert found(at, QUESTION) == (["q3"] if kept == 2 else [])
     assert found(at, "feline") == ["cat"]
     assert value(run("stats", "--at", at, "--json"))["lessons"] == kept
@@ -532,6 +533,7 @@ def test_stats_count_what_the_memory_holds(tmp_path: Path, at: Path) -> None:
     assert stats.pop("bytes") > 0
     assert stats == {
         "documents": 6, "empty_documents": 1, "documents_without_keys": 0, "lessons": 2, "set_aside": 1, "held": 0,
+        "erasing": None,
         "pending": 1, "epoch": 1,
         "documents_touched": 1, "retrievers": ["bm25"], "policy": "guarded",
         "calls": 0, "calls_saved": 0, "false_hits": 0, "tokens": 0, "money": 0.0,

@@ -89,7 +89,7 @@ def test_a_document_that_the_encoder_refuses_is_named_and_nothing_of_its_batch_i
     assert len(memory) == 30 and memory.search("about chess")
     assert memory.feedback("board game", relevant=["d5"]).number
     memory.evolve()
-    assert memory.delete(["d0"]) == 1 and memory.forget(query="board game") == 1
+    assert memory.delete(["d0"]) == 1 and memory.forget(query="board game").lessons == 1
     assert memory.stats().documents_without_keys == 0
 
 

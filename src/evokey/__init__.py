@@ -2,7 +2,7 @@
 
 from evokey.errors import EvokeyError
 from evokey.memory import Memory, open
-from evokey.types import Choice, Document, EpochReport, Explanation, Hit, Lesson, Quality, Stats, Verdict
+from evokey.types import Choice, Document, EpochReport, Explanation, Forgotten, Hit, Lesson, Quality, Stats, Verdict
 
 __version__ = "0.1.0"
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "EpochReport",
     "EvokeyError",
     "Explanation",
+    "Forgotten",
     "Hit",
     "Lesson",
     "Memory",

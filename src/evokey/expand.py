@@ -24,8 +24,8 @@ class Expanding:
         """right: the documents (ids) that were verified right for a query."""
         self._make, self._kept, self._right, self._now = expander, kept, right, now
         self._made: Expander | None = None
-        self._novelty, self._counted = Novelty(), 0
-        """The queries that were expanded, and how many: another process may expand some too."""
+        self._novelty, self._known = Novelty(), list[str]()
+        """The queries that were expanded: another process may expand some too, or forget some."""
 
     @property
     def expander(self) -> Expander:
@@ -63,19 +63,14 @@ class Expanding:
             self._kept.count(false_hits=1)
             self._kept.drop(query)
 
-    def forget(self, queries: Sequence[str]) -> None:
-        self._kept.forget(queries)
-        self._counted = 0
-
     def bill(self) -> Bill:
         return self._kept.bill()
 
     def _familiar(self) -> Novelty:
         queries = self._kept.queries(self.expander.identity)
-        if len(queries) != self._counted:
-            fresh = (
-                Novelty(self._novelty.encoder) if len(queries) < self._counted or not self._counted else self._novelty
-            )
+        if queries != self._known:
+            forgotten = not set(self._known) <= set(queries)
+            fresh = Novelty(self._novelty.encoder) if forgotten or not self._known else self._novelty
             fresh.add_many(queries)
-            self._novelty, self._counted = fresh, len(queries)
+            self._novelty, self._known = fresh, queries
         return self._novelty

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from evokey.fusion import DEPTH, Fusion
 from evokey.indexing import Progress, Watch, attempt, encode, named, reason
 from evokey.ledger.documents import Documents, Entry, Position
 from evokey.ledger.epochs import Epochs
+from evokey.ledger.forgets import Forgets
 from evokey.ledger.lessons import NONE, Lessons, Omitted
 from evokey.ledger.sqlite import Database
 from evokey.ledger.words import Words
@@ -62,7 +64,7 @@ class Index:
         self._field, self.restricted, self._regrouped = restricted, NO_NUMBERS, 0
         self._database, self.retrievers, self.fusion, self._policy = database, retrievers, fusion, policy
         self._documents, self._lessons, self._epochs = Documents(database), Lessons(database), Epochs(database)
-        self._words = Words(self._documents)
+        self._words, self._forgets = Words(self._documents), Forgets(database)
         self.given = next((one for one in retrievers if isinstance(one, GivenRetriever)), None)
         self._mutex = threading.RLock()
         self._version = NEVER
@@ -141,15 +143,25 @@ class Index:
         overlays = {one.name: UNTAUGHT for one in self.retrievers}
         if not choice and (self._field is None or not lessons_to):
             return Overlays(overlays, self._untaught_weights)
-        log = self.log(lessons_to, omitted)
+        since, log = self._forgets.count, self.log(lessons_to, omitted)
         for one in self.retrievers:
             own = choice.get(one.name, NOTHING)  # an epoch older than an encoder taught it nothing
             if not own.nothing:
                 overlays[one.name] = self._policy.overlay(one, log, own)
             if log.own is not None:
                 overlays[one.name] = overlays[one.name].beside(restricted_.overlay(one, log.own, own))
+        self.drop_forgotten(log, since)
         known = weights.keys() == overlays.keys()
         return Overlays(overlays, weights if known else self._untaught_weights)
+
+    def drop_forgotten(self, log: Log, since: int) -> None:
+        """Keep nothing encoded of what was forgotten while it was read; since: how many forgets there had been."""
+        if self._forgets.count == since:
+            return
+        heard = [log.taught] if log.own is None else [log.taught, log.own]
+        said = {text for one in heard for text in (*one.queries, *one.wrong, *chain(*one.units.values()))}
+        for one in self.retrievers:
+            one.forget(sorted(said - self._lessons.texts()))
 
     @contextmanager
     def published(self) -> Iterator[Callable[[int, Overlays], None]]:

@@ -36,6 +36,8 @@ class Thought:
     """Whether the expansion was known, and nothing paid for it."""
     trouble: str | None = None
     """What went wrong on the way, in words."""
+    forgets: int = 0
+    """How many forgets there had been when it began."""
 
     @property
     def spent(self) -> Spent:

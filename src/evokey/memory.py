@@ -19,19 +19,22 @@ from typing import Any, Self
 
 import numpy as np
 
-from evokey import checks, compare, explain
+from evokey import checks, compare, explain, forgetting
 from evokey import settings as settings_
+from evokey.erasure import Erasure, Place
 from evokey.errors import InvalidInput, InvalidSettings, InvalidVector, MemoryClosed, ServiceFailed
 from evokey.evolution import pools as pools_
 from evokey.evolution.evidence import Taught
 from evokey.evolution.policy import Policy, Proposal
 from evokey.evolution.restricted import Own
 from evokey.expand import Expanding
+from evokey.forgetting import Eraser
 from evokey.fusion import DEPTH
 from evokey.index import Index
 from evokey.ledger.documents import Documents
 from evokey.ledger.epochs import Epochs
 from evokey.ledger.expansions import Expansions
+from evokey.ledger.forgets import Forgets
 from evokey.ledger.lessons import Lessons, Omitted, Pools
 from evokey.ledger.pins import Pins
 from evokey.ledger.sources import Sources
@@ -48,11 +51,13 @@ from evokey.types import (
     EpochReport,
     Expansion,
     Explanation,
+    Forgotten,
     Hit,
     LearnReport,
     Lesson,
     Numbers,
     Ranking,
+    Ruling,
     Spent,
     Stats,
     Vectors,
@@ -67,6 +72,10 @@ RERANKED = 50
 """How many of the hits a reranker looks at."""
 ASKED = 256
 """Queries of the traffic that a policy is shown."""
+READERS = 2.0
+"""Seconds for which forget waits for readers of the ledger."""
+TRIED_EVERY = 10.0
+"""Seconds between attempts to finish a forget that had to wait."""
 
 
 def open(
@@ -136,6 +145,10 @@ class Memory:
         self._policy, self._reranker = policy or settings_.policy(settings), settings_.reranker(settings)
         self._pins, self._expansions = Pins(self._database), Expansions(self._database)
         self._expanders: dict[str, Expanding] = {}
+        self._forgets = Forgets(self._database)
+        self._eraser = Eraser(self._database, self._forgets, self._places)
+        self._tried_again = 0.0
+        """When an unfinished forget was last gone on with."""
         self._writing = threading.RLock()
         self._closed = False
         self._learner: Learner | None = None
@@ -148,6 +161,7 @@ class Memory:
             self._index = Index(self._database, retrievers, fusion, self._policy, field)
             kept = settings.traffic if self._index.given is None else 0  # a text alone cannot be asked again there
             self._traffic = Traffic(self._database, kept)
+            self._go_on_forgetting()
             self._complete_at_open()
         except BaseException:
             self._database.close()
@@ -298,11 +312,13 @@ class Memory:
         """A query in more words, by the memory's expander or another. An intent that was paid for is not paid again."""
         self._check_open()
         text, expanding = checks.query(query), self._expanding(expander)
+        forgets = self._forgets.count
         known = expanding.known(text)
         found = known or expanding.ask(text, self._look)
         if found.model is not None:
             with self._exclusive(), self._database.write():
-                expanding.keep(found, asked=known is None)
+                if self._forgets.count == forgets:  # else its query, or the one it is like, may be forgotten
+                    expanding.keep(found, asked=known is None)
         return found
 
     def _expanding(self, expander: settings_.Named | None = None) -> Expanding:
@@ -439,7 +455,7 @@ class Memory:
     def think(self, query: str, expected: Sequence[str] = (), relevant: Mapping[str, float] | None = None) -> Thought:
         """The first part of learn: everything up to the ruling. Writes nothing."""
         self._check_open()
-        expanding = self._expanding()
+        expanding, forgets = self._expanding(), self._forgets.count
         loop = Loop(
             expanding.known,
             lambda text: expanding.ask(text, self._look),
@@ -447,23 +463,33 @@ class Memory:
             lambda closed: settings_.generator(self._settings, self._llm, closed=True) if closed else self._generator,
             self._verifier,
         )
-        return loop.think(query, expected, relevant)
+        return replace(loop.think(query, expected, relevant), forgets=forgets)
 
     def remember(self, thought: Thought, actor: str | None = None) -> LearnReport:
         """The second part of learn: keep what was paid for, and make a lesson of what was verified."""
         grades = thought.credited(everything=self._settings.policy == "paper")
         lesson = None
         with self._exclusive(), self._database.write():
+            if thought.forgets != self._forgets.count:
+                thought = self._discarded(thought)
             if thought.expansion is not None:
                 self._expanding().keep(thought.expansion, asked=not thought.known)
             self._expansions.count(thought.spent - (thought.expansion.spent if thought.expansion else Spent()))
             living = {id: grade for id, grade in grades.items() if self._documents.has(id)}
-            if any(grade > 0 for grade in living.values()):
+            if any(grade > 0 for grade in living.values()) and thought.ruling.success:
                 units = thought.expansion.texts if thought.expansion else ()
                 lesson = self._lesson(thought.query, living, checks.units(units), actor, None, thought.by)
         found = tuple(hit.id for hit in thought.hits)
         told = (thought.query, thought.expansion, found, thought.answer, thought.ruling, lesson)
         return LearnReport(*told, _outcome(thought, lesson), thought.spent)
+
+    def _discarded(self, thought: Thought) -> Thought:
+        """What is left of a thought when something was forgotten since it began: it may be what was forgotten, so
+        whatever the parts have kept of it is erased too, unless lessons have it."""
+        if thought.query not in self._lessons.texts() | set(self._pins.all()):
+            self._forgets.note(Erasure((thought.query,)))
+        why = "something was forgotten while it was thought about; ask again"
+        return Thought(thought.query, None, (), None, Ruling(None, reason=why, spent=thought.spent), trouble=why)
 
     def watch(self, *, batch: int = 16, budget: int | None = None) -> Learner:
         """Learn from the traffic from now on, in the background: every new query that search is asked is expanded,
@@ -481,8 +507,9 @@ class Memory:
         self._check_open()
         self._index.catch_up()
         index, up_to = self._index, self._lessons.last
-        held, lessons = self._lessons.held(), self._lessons.count_to(up_to)
+        held, lessons, forgets = self._lessons.held(), self._lessons.count_to(up_to), self._forgets.count
         report = self._proposed(up_to, held, keep=False)
+        index.drop_forgotten(index.log(up_to, held), forgets)
         overlays = index.composed(report.choice, report.weights, up_to, held)
         return Proposed(report, up_to, held, lessons, index.epoch, index.position, overlays, index.restricted)
 
@@ -601,36 +628,61 @@ class Memory:
 
     def forget(
         self, query: str | None = None, actor: str | None = None, document: str | None = None, traffic: bool = False
-    ) -> int:
-        """Erase the lessons that match every given criterion, everywhere, at once. Returns how many were touched.
+    ) -> Forgotten:
+        """Erase the lessons that match every given criterion, everywhere. They have no effect from now on; where some
+        of their bytes cannot be erased now (a reader holds the write-ahead log), the result says so.
 
         Forgotten queries also leave the sample of the traffic; `traffic` erases all of it.
         """
         self._check_open()
-        if query is actor is document is None:
-            if not traffic:
-                raise InvalidInput("say what to forget: query=…, actor=…, document=… (a document's id) or traffic=True")
-            self._forget_traffic()
-            return 0
-        wanted = None if query is None else checks.query(query)
-        who = None if actor is None else checks.actor(actor, new=False)
-        what = None if document is None else checks.ids([document])[0]
+        if query is actor is document is None and not traffic:
+            raise InvalidInput("say what to forget: query=…, actor=…, document=… (a document's id) or traffic=True")
+        wanted = Erasure(
+            query=None if query is None else checks.query(query),
+            actor=None if actor is None else checks.actor(actor, new=False),
+            document=None if document is None else checks.ids([document])[0],
+        )
         with self._exclusive():
-            before = self._lessons.texts()
             with self._database.write():
-                count = self._lessons.forget(query=wanted, actor=who, document=what)
-                gone = sorted(before - self._lessons.texts() - set(self._pins.all()) | ({wanted} if wanted else set()))
-                self._traffic.forget(gone)
-                if count:
-                    self._index.remember()
-                    self._refit("forget")
-            self._expanding().forget(gone)
-            for one in self._index.retrievers:
-                one.forget(gone)
-            self._database.scrub()
+                lessons = self._forget(wanted, traffic=traffic)
+            self._traffic.go_on()
+            pending = self._eraser.finish(READERS)
+        return Forgotten(lessons, pending is None, pending)
+
+    def _forget(self, wanted: Erasure, *, traffic: bool) -> int:
+        """The part of the ledger, in one transaction: delete, note what is to be erased elsewhere, and learn again."""
+        before = self._lessons.texts() | ({wanted.query} if wanted.query else set())
+        asked = self._lessons.queries() | ({wanted.query} if wanted.query else set())
         if traffic:
-            self._forget_traffic()
+            asked |= set(self._traffic.queries())
+        count = 0
+        if not wanted.query is wanted.actor is wanted.document is None:
+            count = self._lessons.forget(query=wanted.query, actor=wanted.actor, document=wanted.document)
+        left = self._lessons.texts() | set(self._pins.all())
+        queries = sorted(asked - left)
+        units = (before | self._expansions.forget(queries)) - left - set(queries)
+        self._traffic.forget(None if traffic else queries)
+        self._forgets.note(replace(wanted, queries=tuple(queries), units=tuple(sorted(units))))
+        if count:
+            self._index.remember()
+            self._refit("forget")
         return count
+
+    def _places(self) -> list[Place]:
+        """All that keeps queries or answers outside of the ledger."""
+        found = forgetting.places(self._settings, self._folder, self._index.retrievers)
+        return found if self._learner is None else [*found, self._learner]
+
+    def _go_on_forgetting(self) -> None:
+        """Finish what an earlier forget left, if this process may write now; but do not try all the time."""
+        if self._forgets.waits_for is None or self._database.in_transaction:
+            return
+        if self._tried_again and time.monotonic() < self._tried_again + TRIED_EVERY:
+            return
+        self._tried_again = time.monotonic()
+        with self._database.lock_if_free() as locked:
+            if locked:
+                self._eraser.finish()
 
     def traffic(self, where: Mapping[str, Any] | None = None) -> list[str]:
         """The queries kept of all that were searched: a sample, to see what learning would do to other questions.
@@ -643,13 +695,6 @@ class Memory:
     def _keep_traffic(self) -> None:
         """Note in the ledger what was searched; erase what made room, wherever it was kept encoded."""
         self._let_go(self._traffic.keep())
-
-    def _forget_traffic(self) -> None:
-        with self._exclusive():
-            gone = self._traffic.queries()
-            self._traffic.forget()
-            self._let_go(gone)
-            self._database.scrub()
 
     def _let_go(self, queries: Sequence[str]) -> None:
         if queries:
@@ -812,6 +857,7 @@ class Memory:
             lessons=len(self._lessons),
             set_aside=self._lessons.set_aside(),
             held=len(self._lessons.held()),
+            erasing=self._forgets.waits_for,
             pending=self._lessons.count_pending(epoch.lessons_to, epoch.omitted),
             epoch=epoch.number,
             documents_touched=len(touched),
@@ -909,6 +955,7 @@ class Memory:
         with self._writing:
             self._check_open()
             self._database.take_lock()
+            self._go_on_forgetting()
             self._index.catch_up()
             self._complete()
             yield

@@ -28,6 +28,8 @@ from evokey.verifiers.build import build as build_verifier
 
 FILE = "evokey.toml"
 FORMAT = 2
+HUMAN = "human.sqlite"
+"""The queue of what people are asked."""
 STORES = {"dense": "flat", "multi": "late", "sparse": "sparse"}
 PARTS = ("expander", "fusion", "reranker", "llm", "generator", "verifier")
 KNOWN = {*PARTS, "format", "policy", "retriever", "at", "policy_options", "traffic", "restricted"}
@@ -306,7 +308,7 @@ def verifier(settings: Settings, name: str, llm: LLM | None, folder: Path) -> Ve
     """What a person is asked waits in the memory's folder."""
     options = {} if settings.verifier is None else dict(settings.verifier)
     if name == "human":
-        options = {"at": str(folder / "human.sqlite"), **options}
+        options = {"at": str(folder / HUMAN), **options}
     if name == "unified" and settings.verifier is None:
         options = {"retrieval": "answer-match", "generation": "token-f1"}
     return build_verifier({**options, "name": name}, llm)

@@ -449,6 +449,21 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What forget did. Its lessons have no effect from then on, whether or not all their bytes are erased."""
+
+    lessons: int
+    """How many were touched."""
+    erased: bool
+    """Whether no byte of what was forgotten is left in the memory's directory."""
+    pending: str | None
+    """What the rest waits for. The next writer finishes it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     documents: int
     empty_documents: int
@@ -459,6 +474,8 @@ class Stats:
     """Verdicts about a document whose text has changed or that is gone; they wait."""
     held: int
     """Lessons on hold: they take part in no new epoch until they are released."""
+    erasing: str | None
+    """What an unfinished forget waits for; None: nothing that was forgotten is left in the directory."""
     pending: int
     """Lessons, not on hold, that the current epoch does not include: the next evolve learns from them."""
     epoch: int

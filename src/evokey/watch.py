@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from evokey.erasure import Erasure
 from evokey.errors import MemoryBusy
 from evokey.evolution.judge import ndcg
 from evokey.evolution.saturation import Saturation
@@ -116,6 +117,14 @@ class Learner:
                 self._waiting.popitem(last=False)
                 self.progress.dropped += 1
             self._change.notify()
+
+    def forget(self, erasure: Erasure) -> None:
+        """Queries that wait are no longer thought about."""
+        with self._change:
+            for query in erasure.queries:
+                self._waiting.pop(query, None)
+                self._asked.pop(query, None)
+            self._change.notify_all()
 
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until no query waits and nothing is being thought about."""

@@ -360,7 +360,7 @@ def test_forgetting_is_exact_and_erases_the_encoded_texts(opened: Opener, policy
     hidden = by_word.vectors("hidden longing").tobytes()
     assert kept(file, "a secret wish") >= 1
     assert kept(file, "hidden longing") >= 1
-    assert taught.forget(actor="eve") == 1
+    assert taught.forget(actor="eve").lessons == 1
     assert kept(file, "a secret wish") == kept(file, "hidden longing") == 0
     assert kept(file, "bread recipe") == 2  # as a question and as a row
     for path in file.parent.glob("taught.sqlite*"):
@@ -420,4 +420,4 @@ def test_a_taught_text_without_a_vector_harms_nothing(opened: Opener, policy: st
         memory.explain(id, "☃")
         memory.explain(id, "snow")
     memory.diff(0, len(memory.epochs()) - 1)
-    assert memory.forget(query="☃") == 1
+    assert memory.forget(query="☃").lessons == 1

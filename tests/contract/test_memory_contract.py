@@ -128,7 +128,7 @@ def test_the_life_of_a_memory(
     explained(memory, untaught)
 
     # forgetting is exact, and so is opening again
-    assert memory.forget(actor="wrong") == len(WRONG)
+    assert memory.forget(actor="wrong").lessons == len(WRONG)
     assert rankings(memory) == rankings(twin)
     taught = rankings(memory)
     memory.close()

@@ -85,7 +85,7 @@ def _connecting(at: Boundaries, connect: Callable[..., sqlite3.Connection]) -> C
 
         def execute(self, sql: str, values: Any = ()) -> sqlite3.Cursor:
             self.writing |= sql.startswith("BEGIN IMMEDIATE")
-            if not (self.writing or sql.startswith(("PRAGMA journal_mode =", "PRAGMA wal_checkpoint"))):
+            if not (self.writing or sql.startswith(("PRAGMA journal_mode =", "PRAGMA wal_checkpoint", "VACUUM"))):
                 return super().execute(sql, values)
             if sql.lstrip().startswith("SELECT"):
                 return super().execute(sql, values)

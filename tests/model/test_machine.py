@@ -313,7 +313,7 @@ class Machine(RuleBasedStateMachine):
         if all(value is None for value in criteria.values()):
             criteria["actor"] = "ada"
         touched = self.oracle.forget(**criteria)
-        assert self.writer.forget(**criteria) == touched
+        assert self.writer.forget(**criteria) == evokey.Forgotten(touched, True, None)
         if criteria["actor"] is None and criteria["document"] is None:
             self.pins.pop(criteria["query"] or "", None)
         if touched and (self.oracle.asked or self.current):

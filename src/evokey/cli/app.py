@@ -296,13 +296,15 @@ def forget(
         if query is actor is document is None and not traffic:
             raise InvalidInput("say what to forget: --query, --actor, --document or --traffic")
         with screen.working("forgetting and refitting", as_json):
-            count = memory.forget(query=query, actor=actor, document=document, traffic=traffic)
+            done = memory.forget(query=query, actor=actor, document=document, traffic=traffic)
             current = memory.stats().epoch
         if as_json:
-            screen.emit({"lessons": count, "epoch": current})
+            screen.emit({**done.to_dict(), "epoch": current})
             return
         also = " and the sample of the traffic" if traffic else ""
-        screen.say(f"forgot {screen.several(count, 'lesson')}{also}; searches now read epoch {current}")
+        screen.say(f"forgot {screen.several(done.lessons, 'lesson')}{also}; searches now read epoch {current}")
+        if done.pending:
+            screen.say(f"[yellow]not all of it is erased yet[/]: {escape(done.pending)}")
 
 
 @app.command()

@@ -19,7 +19,7 @@ from evokey.cli.options import HERE, AsJson, At, Where, existing, filter_of
 from evokey.cli.parts import listed
 from evokey.errors import InvalidInput
 from evokey.evolution.saturation import Saturation
-from evokey.settings import place
+from evokey.settings import HUMAN, place
 from evokey.types import Answer, LearnReport, Spent
 from evokey.verifiers.human import Human
 from evokey.watch import PENDING, shortfall
@@ -209,7 +209,7 @@ def review(
     """Answer what the verifier 'human' asks. What is said here counts when the query is learned again."""
     with screen.reported(as_json):
         with existing(at):
-            queue = Human(place(at) / "human.sqlite")
+            queue = Human(place(at) / HUMAN)
         if id is None:
             _waiting(queue, as_json)
             return

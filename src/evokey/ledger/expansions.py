@@ -75,8 +75,11 @@ class Expansions:
         spent = Spent(**counts, money=float(known.get("money", 0)), seconds=float(known.get("seconds", 0)))
         return Bill(spent, int(known.get("saved", 0)), int(known.get("false_hits", 0)))
 
-    def forget(self, queries: Sequence[str]) -> None:
+    def forget(self, queries: Sequence[str]) -> set[str]:
+        """Erase the expansions of these, and those that others were given because of them. Returns their units."""
+        named = json.dumps(list(queries))
+        gone = "WHERE query IN (SELECT value FROM json_each(?1)) OR alike IN (SELECT value FROM json_each(?1))"
         with self._db.write() as connection:
-            connection.executemany(
-                "DELETE FROM expansions WHERE query = ? OR alike = ?", [(query, query) for query in queries]
-            )
+            rows = connection.execute(f"SELECT units FROM expansions {gone}", (named,)).fetchall()
+            connection.execute(f"DELETE FROM expansions {gone}", (named,))
+        return {text for row in rows for text, _ in json.loads(row[0])}

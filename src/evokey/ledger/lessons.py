@@ -203,6 +203,9 @@ class Lessons:
         )
         return {row[0] for row in rows}
 
+    def queries(self) -> set[str]:
+        return {row[0] for row in self._db.all("SELECT DISTINCT query FROM lessons")}
+
     def texts(self) -> set[str]:
         """All that lessons say: queries and units."""
         rows = self._db.all("SELECT query FROM lessons UNION SELECT u.value FROM lessons l, json_each(l.units) u")

@@ -10,7 +10,7 @@ import os
 import socket
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib import resources
 from pathlib import Path
@@ -31,6 +31,8 @@ REFUSED = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, s
 BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 UNREADABLE = ("no such table", "no such column", "Could not decode")
 """What SQLite says of a schema or a text that was damaged: our own statements are right."""
+PATIENCE = 10.0
+"""Seconds for which another process's transaction is waited for."""
 
 
 def migrations() -> list[tuple[str, str]]:
@@ -77,7 +79,7 @@ class Database:
     def _connected(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._folder / FILE, isolation_level=None, check_same_thread=False)
         try:
-            connection.execute("PRAGMA busy_timeout = 10000")
+            connection.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")
         except BaseException:
             connection.close()
             raise
@@ -265,14 +267,43 @@ class Database:
                 f"{ledger} is locked by another program ({error}); wait until it is done, and try again"
             ) from error
 
-    def scrub(self) -> None:
-        """After a forget: leave no copy of the erased pages in the write-ahead log."""
+    @property
+    def in_transaction(self) -> bool:
+        """Whether this thread is inside of write()."""
+        return self._writer_thread == threading.get_ident()
+
+    def rewrite(self, tables: Sequence[str], first: str) -> None:
+        """Write tables anew, after one more statement, all in one transaction. Where pages were split or joined, copies
+        of deleted rows stay behind in them, secure_delete or not; pages that become free are overwritten."""
         with self._writing:
-            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            try:
+                self._writer.execute("PRAGMA foreign_keys = OFF")  # rows go and come back: no reference is broken
+                with self.write() as connection:
+                    connection.execute(first)
+                    for table in tables:
+                        connection.execute(f"CREATE TEMP TABLE remaining AS SELECT * FROM main.{table}")
+                        connection.execute(f"DELETE FROM main.{table}")
+                        connection.execute(f"INSERT INTO main.{table} SELECT * FROM remaining")
+                        connection.execute("DROP TABLE temp.remaining")
+            finally:
+                self._writer.execute("PRAGMA foreign_keys = ON")
+
+    def empty_log(self, patience: float) -> bool:
+        """Leave no page in the write-ahead log; False where a reader still needs some after so many seconds."""
+        with self._writing:
+            try:
+                self._writer.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
+                return not self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            finally:
+                self._writer.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")
 
     @contextmanager
     def lock_if_free(self) -> Iterator[bool]:
-        """Be the process that writes for a moment; False where another one is, or nobody can."""
+        """Be the process that writes for a moment; False where another one is, or nobody can. Who is it already stays
+        it."""
+        if self._lock.is_locked:
+            yield True
+            return
         try:
             self.take_lock()
         except (MemoryBusy, OSError):

@@ -12,12 +12,15 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 
+from evokey.ledger.forgets import Forgets
 from evokey.ledger.sqlite import Database
 
 
 class Traffic:
     def __init__(self, database: Database, size: int) -> None:
-        self._db, self._size = database, size
+        self._db, self._size, self._forgets = database, size, Forgets(database)
+        self._since = 0
+        """How many forgets there were when the first of the noted queries was noted."""
         self._noted: dict[str, int | None] = {}
         """Queries and their hashes, where these were needed."""
         self._mutex = threading.Lock()
@@ -27,17 +30,22 @@ class Traffic:
         if not self._size or query in self._noted:
             return
         with self._mutex:
+            if not self._noted:
+                self._since = self._forgets.count
             self._noted[query] = None
             if len(self._noted) >= 2 * self._size:
                 self._noted = dict[str, int | None](_smallest(self._noted, self._size))
 
     def keep(self) -> list[str]:
-        """Write what was noted. Returns the queries that had to make room."""
+        """Write what was noted, unless another process forgot something meanwhile: that may be among it. Returns the
+        queries that had to make room."""
         if not self._noted:
             return []
-        with self._mutex:
-            noted, self._noted = _smallest(self._noted, self._size), {}
         with self._db.write() as connection:
+            with self._mutex:
+                noted, self._noted = _smallest(self._noted, self._size), {}
+                if self._forgets.count != self._since:
+                    return []
             connection.executemany("INSERT OR IGNORE INTO traffic VALUES (?,?)", noted)
             beyond = "SELECT query FROM traffic ORDER BY hash, query LIMIT -1 OFFSET ?"
             gone = [row[0] for row in connection.execute(beyond, (self._size,))]
@@ -54,6 +62,11 @@ class Traffic:
             for query in list(self._noted) if queries is None else queries:
                 self._noted.pop(query, None)
         self._erase(self.queries() if queries is None else queries)
+
+    def go_on(self) -> None:
+        """After a forget of this process: what is still noted was not forgotten, and is written as ever."""
+        with self._mutex:
+            self._since = self._forgets.count
 
     def _erase(self, queries: Sequence[str]) -> None:
         """Out of the sample, and out of the pools unless a lesson or a pin needs them there."""

@@ -7,7 +7,9 @@ was sampled; it comes with what it cost when it was recorded.
 
 from __future__ import annotations
 
+import glob
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,10 +17,12 @@ from typing import Any
 
 from filelock import FileLock
 
+from evokey.erasure import PATIENCE, Erasure
 from evokey.errors import InvalidSettings, LLMFailed
 from evokey.llm.build import Described, build
 from evokey.llm.request import Answering, name_of, passed_on, price_of
 from evokey.protocols import LLM
+from evokey.stores.segments import write_synced
 from evokey.types import Completion, Message, Spent
 
 HOW = 'Record it with mode = "record" and the llm to ask.'
@@ -36,12 +40,14 @@ class Recorded:
         self._at = Path(at).expanduser()
         self.llm: LLM | None = build(llm) if mode == "record" and llm is not None else None
         self._answers: dict[str, Completion] = {}
+        self._read_of: int | None = None
+        """Which file it was: where something is forgotten, another takes its place."""
         models = self._read()
         self.identity = self.llm.identity if self.llm is not None else self._replayed(models, model)
 
     def complete(self, messages: Sequence[Message], *, max_tokens: int = 1024, temperature: float = 0.0) -> Completion:
         name = name_of(self.identity, messages, max_tokens, temperature)
-        found = self._answers.get(name)
+        found = self._known(name)
         if found is not None:
             return found
         if self.llm is None:
@@ -53,7 +59,7 @@ class Recorded:
     def stream(self, messages: Sequence[Message], *, max_tokens: int = 1024, temperature: float = 0.0) -> Answering:
         """A recorded answer comes in one piece. One that was left before its end is not recorded."""
         name = name_of(self.identity, messages, max_tokens, temperature)
-        found = self._answers.get(name)
+        found = self._known(name)
         if found is not None:
             yield found.text
             return found
@@ -65,6 +71,11 @@ class Recorded:
 
     def price(self, prompt_tokens: int, answer_tokens: int) -> float | None:
         return 0.0 if self.llm is None else price_of(self.llm, prompt_tokens, answer_tokens)
+
+    def _known(self, name: str) -> Completion | None:
+        if _number(self._at) != self._read_of:
+            self._read()
+        return self._answers.get(name)
 
     def _missing(self, messages: Sequence[Message]) -> LLMFailed:
         asked = messages[-1].text if messages else ""
@@ -82,6 +93,7 @@ class Recorded:
     def _read(self) -> list[str]:
         """The answers of the file, and the models that gave them. What a broken write left at its end is no answer."""
         models: dict[str, None] = {}
+        self._answers, self._read_of = {}, _number(self._at)
         lines = self._at.read_bytes().split(b"\n")[:-1] if self._at.exists() else []
         for number, line in enumerate(lines, 1):
             try:
@@ -114,7 +126,35 @@ class Recorded:
         with FileLock(f"{self._at}.lock"), self._at.open("ab+") as file:
             _cut_broken_end(file)
             file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+        self._read_of = self._read_of or _number(self._at)
         self._answers[name] = answer
+
+
+def forget(file: Path, erasure: Erasure) -> None:
+    """Erase answers to requests that quote a forgotten query, and answers that quote one."""
+    if not erasure.queries:
+        return
+    with FileLock(f"{file}.lock", timeout=PATIENCE):
+        lines = file.read_bytes().split(b"\n")[:-1]
+        left = [line for line in lines if not erasure.quoted_in(_said(line))]
+        for unfinished in file.parent.glob(f"{glob.escape(file.name)}.*.tmp"):
+            unfinished.unlink(missing_ok=True)
+        making = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+        write_synced(making, b"".join(line + b"\n" for line in left))
+        making.replace(file)
+
+
+def _said(line: bytes) -> list[str]:
+    """All that a recorded answer quotes, and says."""
+    try:
+        row = json.loads(line)
+        return [row["text"], *(text for _, text in row["messages"])]
+    except (ValueError, TypeError, KeyError):
+        return [line.decode("utf-8", "replace")]
+
+
+def _number(file: Path) -> int | None:
+    return file.stat().st_ino if file.exists() else None
 
 
 def _cut_broken_end(file: Any) -> None:

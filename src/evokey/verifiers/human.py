@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from evokey.erasure import PATIENCE, Erasure, scrub
 from evokey.errors import InvalidInput, InvalidSettings
 from evokey.types import Attempt, Document, Ruling, digest
 from evokey.verifiers.rulings import abstained, cited, whole
@@ -109,6 +110,19 @@ class Human:
         """A connection for one act, so that threads and processes may share the file."""
         with closing(sqlite3.connect(self._at, timeout=60, isolation_level=None)) as file:
             yield file
+
+
+def forget(queue: Path, erasure: Erasure) -> None:
+    """Erase questions that are to be forgotten, and what was answered."""
+    with closing(sqlite3.connect(queue, timeout=PATIENCE, isolation_level=None)) as file:
+        rows = file.execute("SELECT number, asked, grades, actor FROM questions").fetchall()
+        gone = [
+            (number,)
+            for number, asked, grades, actor in rows
+            if erasure.covers(json.loads(asked)["query"], actor, json.loads(grades or "{}"))
+        ]
+        file.executemany("DELETE FROM questions WHERE number = ?", gone)
+        scrub(file, queue)
 
 
 def _check(question: Question, grades: Mapping[str, float]) -> None:

@@ -1,0 +1,149 @@
+"""Forgetting to the last byte: the list of all places that keep queries or answers, and the order in which they erase.
+
+The ledger deletes lessons and notes what is to be erased, in one transaction (memory.py). Then the places outside of
+the ledger erase, then the ledger's tables are written anew, then its write-ahead log is emptied, then the note goes.
+Each step may be repeated. A crash, a file in use or a reader of the log leaves the note, and the next writer goes on
+from there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evokey.encoders.cached import FILE as ENCODED
+from evokey.erasure import PATIENCE, Erasure, Place, scrub
+from evokey.errors import MemoryBusy, StorageFailed
+from evokey.ledger.forgets import Forgets
+from evokey.ledger.sqlite import Database
+from evokey.llm import cached, recorded
+from evokey.registry import named
+from evokey.retriever import TAUGHT, Retriever
+from evokey.settings import HUMAN, Settings
+from evokey.verifiers import human
+
+READ = "another process is reading the ledger; the next write after it is done empties the write-ahead log"
+
+
+@dataclass(frozen=True)
+class Eraser:
+    """Finishes what was noted."""
+
+    database: Database
+    forgets: Forgets
+    places: Callable[[], Sequence[Place]]
+
+    def finish(self, patience: float = 0.0) -> str | None:
+        """Erase what is noted, as far as that is possible now. Returns what it waits for; None: nothing is left.
+
+        patience: seconds for which readers of the ledger are waited for.
+        """
+        if self.forgets.waits_for is None:
+            return None
+        try:
+            reason = self._erase(patience)
+        except (OSError, sqlite3.Error, StorageFailed, MemoryBusy) as error:
+            reason = f"a file cannot be changed now ({error}); the next write tries again"
+        if reason is not None:
+            with suppress(StorageFailed, MemoryBusy):  # it is told in any case
+                self.forgets.wait(reason)
+        return reason
+
+    def _erase(self, patience: float) -> str | None:
+        erasures = self.forgets.erasures()
+        for place in self.places() if erasures else ():
+            for erasure in erasures:
+                place.forget(erasure)
+        if erasures:
+            self.forgets.clean()
+        if not self.database.empty_log(patience):
+            return READ
+        self.forgets.finish()
+        return None
+
+
+@dataclass(frozen=True)
+class TaughtTexts:
+    """Texts of lessons that retrievers keep encoded, in files under the memory's directory."""
+
+    folder: Path
+    retrievers: Sequence[Retriever]
+
+    def forget(self, erasure: Erasure) -> None:
+        for one in self.retrievers:
+            one.forget(erasure.texts)
+        living = {self.folder / "keys" / one.name / TAUGHT for one in self.retrievers}
+        for path in sorted({*self.folder.rglob(TAUGHT), *self.folder.rglob(ENCODED)}):
+            if path.name == TAUGHT and path not in living:  # of an encoder that the memory had before
+                _remove(path)
+                continue
+            with closing(sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)) as connection:
+                scrub(connection, path)
+
+
+@dataclass(frozen=True)
+class KeptFile:
+    """A file of a part of the memory that keeps queries or answers."""
+
+    path: Path
+    erase: Callable[[Path, Erasure], None]
+
+    def forget(self, erasure: Erasure) -> None:
+        if self.path.exists():
+            self.erase(self.path, erasure)
+
+
+def places(settings: Settings, folder: Path, retrievers: Sequence[Retriever]) -> list[Place]:
+    """Every place outside of the ledger to which a memory of these settings writes queries or answers."""
+    files: dict[Path, Callable[[Path, Erasure], None]] = {folder / HUMAN: human.forget}
+    for kind, name, options in _parts(settings):
+        path = Path(options.get("at", "")).expanduser()
+        if (kind, name) == ("llm", "recorded") and options.get("mode") != "record" and not _inside(path, folder):
+            continue  # a recording that is only replayed belongs to whoever made it
+        if (kind, name) in KEEPERS and "at" in options:
+            files[path] = KEEPERS[kind, name]
+    return [TaughtTexts(folder, retrievers), *(KeptFile(path, erase) for path, erase in files.items())]
+
+
+KEEPERS: Mapping[tuple[str, str], Callable[[Path, Erasure], None]] = {
+    ("llm", "cached"): cached.forget,
+    ("llm", "recorded"): recorded.forget,
+    ("verifier", "human"): human.forget,
+}
+"""The parts that keep queries or answers in a file of their own, which is their option `at`."""
+KINDS = {"llm": "llm", "verifier": "verifier", "retrieval": "verifier", "generation": "verifier", "judge": "verifier"}
+"""Options that hold a part, and the kind of the part."""
+
+
+def _parts(settings: Settings) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """The kind, the name and the options of each part, and of parts inside parts."""
+    named_ = {"llm": settings.llm, "verifier": settings.verifier, "expander": settings.expander}
+    named_ |= {"generator": settings.generator, "reranker": settings.reranker}
+    for kind, described in named_.items():
+        if described is not None:
+            yield from _within(kind, described)
+
+
+def _within(kind: str, described: Any) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    if isinstance(described, list | tuple):
+        for one in described:
+            yield from _within(kind, one)
+    if not isinstance(described, Mapping) or "name" not in described:
+        return
+    name, options = named(described)
+    yield kind, name, options
+    for option, value in options.items():
+        yield from _within(KINDS.get(option, kind), value)
+
+
+def _inside(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())
+
+
+def _remove(path: Path) -> None:
+    for end in ("", "-wal", "-shm"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
