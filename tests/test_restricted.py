@@ -301,7 +301,7 @@ def test_forgetting_a_restricted_lesson_equals_never_having_heard_it(made: Calla
     for memory in (a, b):
         memory.evolve()
     assert any(bits(a.search(query)) != bits(b.search(query)) for query in PROBES)
-    assert a.forget(actor="eve") == 1
+    assert a.forget(actor="eve").lessons == 1
     assert [bits(a.search(query)) for query in PROBES] == [bits(b.search(query)) for query in PROBES]
 
 
