@@ -27,7 +27,7 @@ ORDER = [
     ["evolution"],
     ["loop"],
     ["settings", "index"],
-    ["compare", "watch", "forgetting"],
+    ["backup", "compare", "watch", "forgetting"],
     ["memory"],
     ["demo", "doctor", "thinker", "accounting"],
     ["bench"],

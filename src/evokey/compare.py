@@ -50,7 +50,9 @@ def _query_change(
     index: Index, documents: Documents, query: str, grades: Mapping[int, float], a: int, b: int
 ) -> QueryChange:
     found = [index.ranked(query, 10, index.overlays(number)).numbers for number in (a, b)]
-    ids = [[documents.fetch([number])[number].id for number in one.tolist()] for one in found]
+    # Another thread may delete what is compared: a document that is gone is in neither list.
+    there = documents.fetch({number for one in found for number in one.tolist()})
+    ids = [[there[number].id for number in one.tolist() if number in there] for one in found]
     quality = [ndcg(one, grades) for one in found]
     return QueryChange(query, ids[0], ids[1], quality[0], quality[1])
 

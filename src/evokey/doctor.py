@@ -6,6 +6,7 @@ import logging
 import shutil
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,10 +20,11 @@ from evokey.ledger.lessons import Pools
 from evokey.ledger.sqlite import FILE as LEDGER
 from evokey.ledger.sqlite import Database
 from evokey.ledger.words import Words
+from evokey.ledger.writers import Writers, owns
 from evokey.registry import Named, encoder_cost
 from evokey.retriever import Retriever
 from evokey.settings import FILE, FORMAT, read, replaced, retrievers, settings_of
-from evokey.stores.segments import covered, damaged
+from evokey.stores.segments import covered, damaged, read_manifest
 from evokey.types import EpochReport
 
 
@@ -34,7 +36,10 @@ class Finding:
 
 log = logging.getLogger("evokey")
 REBUILD = "evokey doctor --rebuild"
-BACKUP = "restoring the ledger from a backup: it is the truth, and nothing else can make it again"
+BACKUP = (
+    "restoring the memory from a backup (evokey backup makes one): the ledger is the truth, and nothing else can make "
+    "it again. Where ledger.sqlite alone is put back, ledger.sqlite-wal and ledger.sqlite-shm beside it must go first"
+)
 
 
 def examined(folder: Path) -> list[Finding]:
@@ -42,11 +47,25 @@ def examined(folder: Path) -> list[Finding]:
     found = [Finding(what, BACKUP) for what in _ledger_faults(folder / LEDGER)]
     for retriever in read(folder / FILE).retrievers:
         keys = folder / "keys" / retriever.encoder
-        faults = damaged(keys)
+        faults = damaged(keys) or _foreign(folder / LEDGER, keys)
         found += [Finding(what, REBUILD) for what in faults]
         if not found and encoder_cost(retriever.encoder, retriever.options) != "nothing":
             found += [Finding(what, REBUILD) for what in _without_keys(folder / LEDGER, keys)]
     return found
+
+
+def _foreign(ledger: Path, keys: Path) -> list[str]:
+    """Keys beside a ledger that they were not made from."""
+    manifest, numbers = read_manifest(keys), covered(keys)
+    if manifest is None or not len(numbers):
+        return []
+    try:
+        with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as connection:
+            if owns(connection, manifest.writer, int(numbers.max())):
+                return []
+    except sqlite3.DatabaseError:
+        return []  # of an earlier version; or the ledger itself is at fault, and that is said already
+    return [f"{keys}: made for other documents than the ledger has (it was restored or replaced); they are not used"]
 
 
 def _without_keys(ledger: Path, keys: Path) -> list[str]:
@@ -112,8 +131,9 @@ def _renew(retriever: Retriever, database: Database, *, keep: bool) -> None:
     """Make the keys of all documents, or of those that have none, in memory; an encoder that fails is an error."""
     documents = Documents(database)
     live = documents.live()
+    retriever.store.origin = Writers(database)
     if keep:
-        retriever.store.load(live, documents.position().newest, whole=True)
+        retriever.store.load(live, documents.position().newest)
     missing = retriever.store.rows.uncovered(live)
     encoding = attempt(retriever, documents, missing, Words(documents), Watch(len(missing), 1))
     if encoding.failure is not None:

@@ -31,6 +31,7 @@ from evokey.ledger.forgets import Forgets
 from evokey.ledger.lessons import NONE, Lessons, Omitted
 from evokey.ledger.sqlite import Database
 from evokey.ledger.words import Words
+from evokey.ledger.writers import Writers
 from evokey.overlay import UNTAUGHT, Overlay
 from evokey.retriever import GivenRetriever, Keys, Retriever, search
 from evokey.stores.embedded import NO_NUMBERS
@@ -65,6 +66,8 @@ class Index:
         self._database, self.retrievers, self.fusion, self._policy = database, retrievers, fusion, policy
         self._documents, self._lessons, self._epochs = Documents(database), Lessons(database), Epochs(database)
         self._words, self._forgets = Words(self._documents), Forgets(database)
+        for one in retrievers:
+            one.store.origin = Writers(database)
         self.given = next((one for one in retrievers if isinstance(one, GivenRetriever)), None)
         self._mutex = threading.RLock()
         self._version = NEVER

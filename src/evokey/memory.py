@@ -6,11 +6,12 @@ Truth goes to the ledger first; the index then follows it, here and in every oth
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Generator as Generator_
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from evokey import checks, compare, explain, forgetting
+from evokey import backup, checks, compare, explain, forgetting
 from evokey import settings as settings_
 from evokey.erasure import Erasure, Place
 from evokey.errors import InvalidInput, InvalidSettings, InvalidVector, MemoryClosed, ServiceFailed
@@ -864,7 +865,7 @@ class Memory:
             retrievers=[one.name for one in self._index.retrievers],
             policy=self._settings.policy,
             **self._bill(),
-            bytes=sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file()),
+            bytes=_size(self._folder),
         )
         among = self._among(where)
         return found if among is None else self._stats_among(among, found, touched, epoch)
@@ -924,6 +925,12 @@ class Memory:
             log.warning(
                 "keys could not be written (%s); they stay in memory and are made again when needed", str(error)
             )
+
+    def backup(self, path: str | Path) -> None:
+        """Copy the memory, as it is at one moment, to a new directory; others may write meanwhile. The copy is a memory
+        like any other. To restore it, put it in the place of the damaged directory. `forget` does not reach it."""
+        self._check_open()
+        backup.copy(self._folder, Path(path))
 
     def close(self) -> None:
         """Write what is only in memory and let another process write."""
@@ -1005,6 +1012,16 @@ class Memory:
         if given is not None and not needed:
             raise InvalidVector("this memory makes its own vectors; vectors=… is for encoder='given'")
         return None if given is None or not documents else checks.vectors(given, len(documents))
+
+
+def _size(folder: Path) -> int:
+    """Bytes of all files. Some may go while they are counted: a writer sweeps old keys away."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += Path(place, name).stat().st_size
+    return total
 
 
 def _rank(ranking: Ranking, number: int) -> int | None:

@@ -36,7 +36,7 @@ from evokey.stores.embedded import EmbeddedStore
 
 PERSIST_AT = 4
 """Rows after which the killed process writes a segment: few, so that segments are written and merged often."""
-DERIVED = ("pools", "migrations", "sqlite_sequence")
+DERIVED = ("pools", "migrations", "sqlite_sequence", "writers")
 FAST = Path("/dev/shm")
 Rankings = list[list[tuple[str, float]]]
 

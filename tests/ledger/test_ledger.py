@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from conftest import COMMANDS, Opener, ranking
 
 import evokey
 from evokey.errors import EncoderMismatch, MemoryBusy, NewerFormat, NotAMemory
+from evokey.stores.segments import read_manifest, write_manifest
 
 
 def filled(folder: Path) -> None:
@@ -138,8 +140,10 @@ def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> N
 
 def test_keys_of_another_encoder_are_not_mixed_in(tmp_path: Path) -> None:
     filled(tmp_path / "kb")
-    manifest = tmp_path / "kb" / "keys" / "wordllama" / "segments.json"
-    manifest.write_text(manifest.read_text().replace("wordllama/l2_supercat/256", "wordllama/other/256"))
+    keys = tmp_path / "kb" / "keys" / "wordllama"
+    manifest = read_manifest(keys)
+    assert manifest is not None
+    write_manifest(keys, replace(manifest, encoder="wordllama/other/256"))
     with pytest.raises(EncoderMismatch, match="wordllama/other/256"):
         evokey.open(tmp_path / "kb")
 

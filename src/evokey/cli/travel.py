@@ -1,4 +1,4 @@
-"""Commands to look back, undo, explain and examine: epochs, diff, rollback, explain, pin, doctor."""
+"""Commands to look back, undo, explain and examine: epochs, diff, rollback, explain, pin, backup, doctor."""
 
 from __future__ import annotations
 
@@ -264,4 +264,19 @@ def _folder(at: Path) -> Path:
     return folder
 
 
-COMMANDS = (epochs, diff, rollback, explain, pin, doctor)
+def backup(
+    to: Annotated[Path, typer.Argument(help="A new directory; it can be opened, or put in the memory's place.")],
+    at: At = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Copy the memory as it is at one moment. Others may search it and write to it meanwhile."""
+    with screen.reported(as_json), existing(at) as memory:
+        with screen.working("copying", as_json):
+            memory.backup(to)
+        if as_json:
+            screen.emit({"backup": str(to)})
+            return
+        screen.say(f"copied to [bold]{escape(str(to))}[/]; what is forgotten later stays in this copy")
+
+
+COMMANDS = (backup, epochs, diff, rollback, explain, pin, doctor)

@@ -14,6 +14,7 @@ import numpy as np
 from evokey.checks import shown
 from evokey.errors import UnknownDocument
 from evokey.ledger.sqlite import Database
+from evokey.ledger.writers import Writers
 from evokey.types import Document, Numbers, Vectors
 
 MANY = (list, tuple, set, frozenset)
@@ -44,7 +45,7 @@ class Position:
 
 class Documents:
     def __init__(self, database: Database) -> None:
-        self._db = database
+        self._db, self._writers = database, Writers(database)
 
     def __len__(self) -> int:
         return int(self._db.one("SELECT count(*) FROM documents")[0])
@@ -54,7 +55,7 @@ class Documents:
         latest = {document.id: row for row, document in enumerate(documents)}
         with self._db.write() as connection:
             known = {row["id"]: row for row in self._rows("id", list(latest))}
-            entries, gone = [], []
+            entries, gone = list[Entry](), list[int]()
             for id, row in latest.items():
                 document, vector = documents[row], None if vectors is None else vectors[row]
                 old = known.get(id)
@@ -64,6 +65,8 @@ class Documents:
                 if old is not None:
                     gone.append(old["number"])
                     self._drop(connection, [old["number"]])
+                if not entries:
+                    self._writers.sign(connection)
                 entries.append(self._insert(connection, document, vector))
         return entries, gone
 

@@ -10,6 +10,7 @@ import os
 import socket
 import sqlite3
 import threading
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib import resources
@@ -48,6 +49,8 @@ class Database:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.name = uuid.uuid4().hex
+        """By which it signs what it writes."""
         self._lock = FileLock(folder / LOCK, timeout=0, thread_local=False)
         self._reading, self._writing = threading.RLock(), threading.RLock()
         self._writer_thread: int | None = None
@@ -182,11 +185,12 @@ class Database:
             self._explain(error)
             raise
 
-    def latest(self, sql: str, values: Any = ()) -> list[Any]:
-        """What is committed now, whatever state `read` holds on to."""
+    @contextmanager
+    def latest(self) -> Iterator[sqlite3.Connection]:
+        """To read what is committed now, whatever state `read` holds on to."""
         try:
             with closing(self._connected()) as connection:
-                return connection.execute(sql, values).fetchall()
+                yield connection
         except sqlite3.DatabaseError as error:
             self._explain(error)
             raise

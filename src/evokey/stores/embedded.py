@@ -11,9 +11,9 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,15 @@ from scipy import sparse
 from scipy.sparse import _sparsetools
 
 from evokey.errors import EncoderMismatch
-from evokey.stores.segments import Arrays, is_sound, read_manifest, read_segment, write_manifest, write_segment
+from evokey.stores.segments import Arrays, Manifest, read_manifest, read_segment, write_manifest, write_segment
+from evokey.stores.soundness import check_numbers
 from evokey.types import Numbers, Ranking, Scores
 
 Question = TypeVar("Question")
 NO_NUMBERS: Numbers = np.zeros(0, np.int64)
 STRIDE = 64
+UNREADABLE = Manifest("", ())
+UNREAD = "keys in %s cannot be read (%s): they are made again from the ledger"
 log = logging.getLogger("evokey")
 
 
@@ -109,6 +112,12 @@ class Block(ABC, Generic[Question]):
     @abstractmethod
     def from_arrays(cls, arrays: Arrays) -> Self: ...
 
+    @classmethod
+    @abstractmethod
+    def check(cls, arrays: Arrays, rows: int) -> None:
+        """Arrays of a file that may have been made by anybody: raise ValueError where reading these as so many rows
+        would lead out of them."""
+
     def scores(self, question: Question) -> Scores:
         """Of all rows."""
         return np.asarray(self.total(self.likeness(question)), np.float64)
@@ -119,6 +128,19 @@ class Block(ABC, Generic[Question]):
 
 
 B = TypeVar("B", bound=Block[Any])
+
+
+class Origin(Protocol):
+    """The ledger, as far as keys depend on it."""
+
+    @property
+    def writer(self) -> str:
+        """The last that has written documents."""
+        ...
+
+    def owns(self, writer: str, newest: int) -> bool:
+        """Whether documents up to a number, as that writer left them, are those that the ledger has now."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -298,60 +320,77 @@ class EmbeddedStore(Generic[B]):
     def __init__(self, folder: Path | None, identity: str) -> None:
         self._folder, self._identity = folder, identity
         self.rows: Rows[B] = Rows((), frozenset())
-        self._loaded: tuple[str, list[str]] | None = None
+        self.origin: Origin | None = None
+        """The ledger that the documents are in; without one, keys are taken as they are."""
+        self._loaded: Manifest | None = None
 
-    def load(self, live: Numbers, newest: int, *, whole: bool = False) -> bool:
+    def load(self, live: Numbers, newest: int) -> bool:
         """Take up what is on disk, if it changed. Documents up to the newest known one that do not live are dead;
-        what another process has written since is none of ours to judge yet. whole: every checksum is compared."""
-        read = self._read_whole if whole else self._read
-        for take in (read, partial(self._read_if_sound, read)):
+        what another process has written since is none of ours to judge yet."""
+        for read in (self._read, self._read_if_sound):
+            manifest = self._manifest()
+            if manifest is None or manifest == self._loaded:
+                return False
             try:
-                return self._load(live, newest, take)
+                self._take_up(manifest, self._segments(manifest, read), live, newest)
+                return True
             except (OSError, ValueError, KeyError) as error:
                 # Either swept away by the writer since we read the manifest, or damaged.
-                broken = error
-        log.warning("keys in %s cannot be read (%s): they are made again from the ledger", self._folder, str(broken))
-        self.rows, self._loaded = Rows((), frozenset()), None
-        return True
+                log.info("keys in %s are read again (%s)", self._folder, str(error))
+        raise AssertionError("the second reading leaves out what it cannot read")
 
-    def _read_whole(self, folder: Path, name: str) -> Segment[B]:
-        if not is_sound(folder, name):
-            raise ValueError(f"{folder / name} is not what was written")
-        return self._read(folder, name)
+    def _take_up(self, manifest: Manifest, segments: tuple[Segment[B], ...], live: Numbers, newest: int) -> None:
+        covered = _covered(segments)
+        if not self._belong(manifest, covered):
+            segments, covered = (), NO_NUMBERS
+        self.rows = Rows(segments, frozenset(np.setdiff1d(covered[covered <= newest], live).tolist()))
+        self._loaded = manifest
 
-    def _read_if_sound(self, read: Callable[[Path, str], Segment[B]], folder: Path, name: str) -> Segment[B] | None:
+    def _manifest(self) -> Manifest | None:
+        if self._folder is None:
+            return None
+        try:
+            return read_manifest(self._folder)
+        except (OSError, ValueError, KeyError) as error:
+            if self._loaded != UNREADABLE:
+                log.warning(UNREAD, self._folder, str(error))
+            return UNREADABLE
+
+    def _segments(self, manifest: Manifest, read: Callable[[Path, str], Segment[B] | None]) -> tuple[Segment[B], ...]:
+        assert self._folder is not None
+        if manifest is not UNREADABLE and manifest.encoder != self._identity:
+            raise EncoderMismatch(
+                f"the keys in {self._folder} were made by {manifest.encoder}, the settings now say {self._identity}. "
+                f"Vectors of two encoders do not mix: go back to the first, or encode everything again with: "
+                f"evokey doctor --reencode"
+            )
+        held = {segment.name: segment for segment in self.rows.segments}
+        found = (held.get(name) or read(self._folder, name) for name in manifest.segments)
+        return tuple(one for one in found if one is not None)
+
+    def _belong(self, manifest: Manifest, covered: Numbers) -> bool:
+        """Whether keys were made for the documents that this ledger knows by these numbers."""
+        if self.origin is None or not len(covered) or self.origin.owns(manifest.writer, int(covered.max())):
+            return True
+        log.warning(
+            "keys in %s were made for other documents (the ledger beside them was restored or replaced): they are "
+            "made again from the ledger",
+            self._folder,
+        )
+        return False
+
+    def _read_if_sound(self, folder: Path, name: str) -> Segment[B] | None:
         """One segment that cannot be read costs no other: keys may have been paid for."""
         try:
-            return read(folder, name)
+            return self._read(folder, name)
         except (OSError, ValueError, KeyError) as error:
-            log.warning("keys in %s cannot be read (%s): they are made again from the ledger", folder, str(error))
+            log.warning(UNREAD, folder, str(error))
             return None
 
     @property
     def changed(self) -> bool:
         """Whether another process has written keys since they were loaded."""
-        try:
-            return self._folder is not None and read_manifest(self._folder) not in (None, self._loaded)
-        except (OSError, ValueError, KeyError):
-            return False  # damaged: nothing has come
-
-    def _load(self, live: Numbers, newest: int, read: Callable[[Path, str], Segment[B] | None]) -> bool:
-        manifest = read_manifest(self._folder) if self._folder else None
-        if manifest is None or manifest == self._loaded:
-            return False
-        identity, names = manifest
-        if identity != self._identity:
-            raise EncoderMismatch(
-                f"the keys in {self._folder} were made by {identity}, the settings now say {self._identity}. "
-                f"Vectors of two encoders do not mix: go back to the first, or encode everything again with: "
-                f"evokey doctor --reencode"
-            )
-        assert self._folder is not None
-        segments = tuple(one for name in names if (one := read(self._folder, name)) is not None)
-        covered = _covered(segments)
-        self.rows = Rows(segments, frozenset(np.setdiff1d(covered[covered <= newest], live).tolist()))
-        self._loaded = manifest
-        return True
+        return self._manifest() not in (None, UNREADABLE, self._loaded)
 
     def add(self, covered: Numbers, owners: Numbers, block: B) -> None:
         if not len(covered):
@@ -377,9 +416,10 @@ class EmbeddedStore(Generic[B]):
         arrays = {"owners": merged.owners, "covered": merged.covered, **merged.block.arrays()}
         merged = replace(merged, name=write_segment(self._folder, arrays))
         segments = (*kept, merged)
-        names = [segment.name for segment in segments if segment.name is not None]
-        write_manifest(self._folder, self._identity, names)
-        self._loaded = (self._identity, names)
+        names = tuple(segment.name for segment in segments if segment.name is not None)
+        manifest = Manifest(self._identity, names, "" if self.origin is None else self.origin.writer)
+        write_manifest(self._folder, manifest)
+        self._loaded = manifest
         still_there = set(_covered(segments).tolist())
         self.rows = Rows(segments, frozenset(self.rows.dead & still_there))
 
@@ -409,6 +449,8 @@ class EmbeddedStore(Generic[B]):
     def _read(self, folder: Path, name: str) -> Segment[B]:
         # Plain arrays over the mapped files: numpy's own class for these slows every small slice.
         arrays = {key: np.asarray(array) for key, array in read_segment(folder, name).items()}
+        check_numbers(arrays["owners"], arrays["covered"])
+        self.block.check(arrays, len(arrays["owners"]))
         block: B = self.block.from_arrays(arrays)
         return Segment(block, arrays["owners"], arrays["covered"], name)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evokey.stores.embedded import Block, EmbeddedStore, Scan
 from evokey.stores.segments import Arrays
+from evokey.stores.soundness import check_vectors
 from evokey.types import Numbers, Vectors
 
 
@@ -59,6 +60,12 @@ class DenseBlock(Block[DenseQuestion]):
 
     def arrays(self) -> Arrays:
         return {"vectors": self.vectors}
+
+    @classmethod
+    def check(cls, arrays: Arrays, rows: int) -> None:
+        check_vectors(arrays["vectors"])
+        if len(arrays["vectors"]) != rows:
+            raise ValueError(f"{rows} rows have {len(arrays['vectors'])} vectors")
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evokey.protocols import SparseEncoder
 from evokey.stores.segments import Arrays
+from evokey.stores.soundness import check_lists, check_places, check_rising, check_values
 from evokey.types import Numbers, Scores
 
 STEP = 1 << 22
@@ -59,6 +60,21 @@ class Inverted:
         if self.codes is None:
             return {**lists, "counts": self.counts}
         return {**lists, "codes": self.codes, "coded_counts": self.counts, "coded_lengths": self.lengths}
+
+    @classmethod
+    def check(cls, arrays: Arrays, terms: int, rows: int) -> None:
+        starts, held = arrays["starts"], arrays["rows"]
+        check_lists(starts, terms, len(held))
+        check_places(held, len(held), rows)
+        check_rising(held, starts)
+        if starts.dtype != held.dtype:
+            raise ValueError("starts and rows are of different widths")
+        if "codes" not in arrays:
+            check_values(arrays["counts"], len(held), np.float32)
+            return
+        check_places(arrays["codes"], len(held), len(arrays["coded_counts"]))
+        check_values(arrays["coded_counts"], len(arrays["coded_counts"]), np.float32)
+        check_values(arrays["coded_lengths"], len(arrays["coded_counts"]), np.float64)
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, lengths: Scores) -> Self:

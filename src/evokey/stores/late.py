@@ -16,6 +16,7 @@ from scipy import sparse
 
 from evokey.stores.embedded import Block, EmbeddedStore, Scan, ordinals
 from evokey.stores.segments import Arrays
+from evokey.stores.soundness import check_lists, check_vectors
 from evokey.types import Numbers, Scores, Vectors
 
 
@@ -102,6 +103,11 @@ class LateBlock(Block[LateQuestion]):
 
     def arrays(self) -> Arrays:
         return {"vectors": self.vectors, "starts": self.starts}
+
+    @classmethod
+    def check(cls, arrays: Arrays, rows: int) -> None:
+        check_vectors(arrays["vectors"])
+        check_lists(arrays["starts"], rows, len(arrays["vectors"]))
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:

@@ -15,8 +15,9 @@ import uuid
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,34 @@ from numpy.typing import NDArray
 Arrays = Mapping[str, NDArray[Any]]
 MANIFEST = "segments.json"
 FORMAT = 1
-READ_WHOLE = {"owners", "covered", "terms"}
-"""Arrays that opening reads to the end anyway: their checksums are compared then, those of all by `damaged`."""
+WRONG_HEADER = (EOFError, OverflowError, SyntaxError, tokenize.TokenError)
+"""numpy's ways to say that the head of a file is damaged, beside ValueError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The live segments of a folder, in order, and what they were made by and for."""
+
+    encoder: str
+    segments: tuple[str, ...]
+    writer: str = ""
+    """The last that had written documents into the ledger; "" where none was noted."""
+
+    def to_json(self) -> str:
+        plain = {"format": FORMAT, "encoder": self.encoder, "segments": list(self.segments), "writer": self.writer}
+        return json.dumps({**plain, "checksum": _sum_of(plain)}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Self:
+        found = json.loads(text)
+        if not isinstance(found, dict):
+            raise ValueError("it is no manifest")
+        if found.pop("checksum", None) not in (None, _sum_of(found)):
+            raise ValueError("its checksum is wrong")
+        names = found["segments"]
+        if not isinstance(names, list) or not all(isinstance(name, str) and name.isalnum() for name in names):
+            raise ValueError("it names segments that nobody writes")
+        return cls(str(found["encoder"]), tuple(names), str(found.get("writer", "")))
 
 
 def write_segment(folder: Path, arrays: Arrays) -> str:
@@ -37,7 +64,7 @@ def write_segment(folder: Path, arrays: Arrays) -> str:
         sums = {key: _write_array(making / f"{key}.npy", array) for key, array in arrays.items()}
         write_synced(making / "checksums.json", json.dumps(sums).encode())
         making.rename(folder / name)
-    except OSError:
+    except BaseException:
         shutil.rmtree(making, ignore_errors=True)  # half a segment must not keep a full disk full
         raise
     _sync_folder(folder)
@@ -50,41 +77,33 @@ def read_segment(folder: Path, name: str) -> Arrays:
     return {key: _read_array(folder / name / f"{key}.npy", expected) for key, expected in sums.items()}
 
 
-def write_manifest(folder: Path, identity: str, names: list[str]) -> None:
-    """Make these segments the live ones, in this order, and sweep away all others."""
-    text = json.dumps({"format": FORMAT, "encoder": identity, "segments": names}, indent=1)
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Make its segments the live ones, and sweep away all others."""
     making = folder / f"{MANIFEST}.tmp"
-    write_synced(making, text.encode())
+    write_synced(making, manifest.to_json().encode())
     making.replace(folder / MANIFEST)
     _sync_folder(folder)
     for path in folder.iterdir():
-        if path.is_dir() and path.name not in names:
+        if path.is_dir() and path.name not in manifest.segments:
             shutil.rmtree(path, ignore_errors=True)  # a reader on Windows may still hold it; the next sweep gets it
 
 
-def read_manifest(folder: Path) -> tuple[str, list[str]] | None:
-    """Encoder identity and the names of the live segments; None when nothing was ever written."""
+def read_manifest(folder: Path) -> Manifest | None:
+    """None when nothing was ever written."""
     try:
-        found = json.loads((folder / MANIFEST).read_bytes())
+        return Manifest.from_json((folder / MANIFEST).read_bytes())
     except FileNotFoundError:
         return None
-    return found["encoder"], list(found["segments"])
 
 
 def covered(folder: Path) -> NDArray[np.int64]:
     """The documents that the live segments answer for; those of a segment that cannot be read are missing."""
     manifest = read_manifest(folder)
     found = [np.zeros(0, np.int64)]
-    for name in manifest[1] if manifest else []:
+    for name in manifest.segments if manifest else ():
         with suppress(OSError, ValueError, KeyError):
             found.append(np.asarray(read_segment(folder, name)["covered"]))
     return np.concatenate(found)
-
-
-def is_sound(folder: Path, name: str) -> bool:
-    """Whether a segment is what was written, every array of it."""
-    sums = json.loads((folder / name / "checksums.json").read_bytes())
-    return not list(_bad_arrays(folder / name, sums))
 
 
 def damaged(folder: Path) -> list[str]:
@@ -94,7 +113,7 @@ def damaged(folder: Path) -> list[str]:
     except (ValueError, KeyError, OSError) as error:
         return [f"{folder / MANIFEST}: {error}"]
     found: list[str] = []
-    for name in manifest[1] if manifest else []:
+    for name in manifest.segments if manifest else ():
         try:
             sums = json.loads((folder / name / "checksums.json").read_bytes())
         except (ValueError, OSError) as error:
@@ -122,17 +141,23 @@ def _write_array(path: Path, array: NDArray[Any]) -> int:
 
 
 def _read_array(path: Path, expected: int) -> NDArray[Any]:
-    if path.stem in READ_WHOLE and _sum(path) != expected:
+    # All of it: a number out of range would have compiled code write where it must not, and one within it would rank
+    # wrongly without a word. Half a second for a gigabyte.
+    if _sum(path) != expected:
         raise ValueError(f"{path}: its checksum is wrong")
     try:
         return np.asarray(np.load(path, mmap_mode="r"))  # a plain array: every slice of a memmap runs Python code
-    except (EOFError, SyntaxError, tokenize.TokenError) as error:  # numpy's ways to say that a header is damaged
+    except WRONG_HEADER as error:
         raise ValueError(f"{path}: {error}") from error
 
 
 def _sum(path: Path) -> int:
     """Of the whole file: a header that is damaged turns good numbers into others."""
     return zlib.crc32(np.memmap(path, mode="r").data)
+
+
+def _sum_of(plain: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(plain, sort_keys=True).encode())
 
 
 def write_synced(path: Path, data: bytes) -> None:

@@ -25,6 +25,7 @@ from evokey.stores.embedded import Block, EmbeddedStore, Scan
 from evokey.stores.inverted import Inverted
 from evokey.stores.postings import Postings
 from evokey.stores.segments import Arrays
+from evokey.stores.soundness import check_lists, check_places, check_values
 from evokey.types import Numbers, Ranking, Scores
 
 UNKNOWING, KNOWING = 0.25, 0.75
@@ -220,13 +221,21 @@ class SparseBlock(Block[SparseQuestion]):
         return {"terms": spelled, **_prefixed("forward", forward), **_prefixed("inverted", self.inverted.arrays())}
 
     @classmethod
+    def check(cls, arrays: Arrays, rows: int) -> None:
+        terms = int(np.count_nonzero(arrays["terms"] == ord("\n"))) + (len(arrays["terms"]) > 0)
+        columns = arrays["forward_columns"]
+        check_lists(arrays["forward_starts"], rows, len(columns))
+        check_places(columns, len(columns), terms)
+        check_values(arrays["forward_counts"], len(columns), np.float32)
+        Inverted.check(_inverted(arrays), terms, rows)
+
+    @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
         spelled = arrays["terms"].tobytes().decode()
         terms = spelled.split("\n") if spelled else []
         forward = [arrays[f"forward_{key}"] for key in ("counts", "columns", "starts")]
         counts = sparse.csr_array(tuple(forward), shape=(len(forward[2]) - 1, len(terms)))
-        inverted = {key.removeprefix("inverted_"): one for key, one in arrays.items() if key.startswith("inverted_")}
-        return cls(terms, counts, inverted)
+        return cls(terms, counts, _inverted(arrays))
 
 
 class SparseStore(EmbeddedStore[SparseBlock]):
@@ -291,6 +300,10 @@ class SparseStore(EmbeddedStore[SparseBlock]):
 
 def _renamed(block: SparseBlock, names: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32]]:
     return block.counts.data, names[block.counts.indices]
+
+
+def _inverted(arrays: Arrays) -> Arrays:
+    return {key.removeprefix("inverted_"): one for key, one in arrays.items() if key.startswith("inverted_")}
 
 
 def _prefixed(prefix: str, arrays: Arrays) -> Arrays:

@@ -1,0 +1,89 @@
+"""A copy of a memory, of one moment, made while others search it and write to it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sqlite3
+import uuid
+from contextlib import closing
+from pathlib import Path
+
+from evokey.errors import DamagedLedger, InvalidInput, StorageFailed
+from evokey.ledger.sqlite import FILE as LEDGER
+from evokey.settings import FILE as SETTINGS
+from evokey.stores.segments import read_manifest, write_manifest
+
+log = logging.getLogger("evokey")
+TRIES = 5
+"""Writers may sweep a segment away while it is copied. It is derived: a backup without keys is whole, too."""
+
+
+def copy(folder: Path, target: Path) -> None:
+    """To a new directory, which is there when it is whole."""
+    if target.exists():
+        raise InvalidInput(f"{target} exists already; give a directory for the backup that does not")
+    making = target.with_name(f"{target.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        making.mkdir(parents=True)
+        for keys in sorted((folder / "keys").glob("*/")):
+            _copy_keys(keys, making / "keys" / keys.name)
+        # Keys first: a ledger may be ahead of its keys, and never behind them.
+        for path in sorted(folder.rglob("*.sqlite")):
+            _copy_database(path, making / path.relative_to(folder))
+        shutil.copy2(folder / SETTINGS, making)
+        _sync(making)
+        making.rename(target)
+    except OSError as error:
+        raise StorageFailed(
+            f"{target} could not be written ({error}); nothing is left of it. Make room, or give another place"
+        ) from error
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+
+
+def _copy_keys(source: Path, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for _ in range(TRIES):
+        try:
+            manifest = read_manifest(source)
+            for name in manifest.segments if manifest else ():
+                shutil.copytree(source / name, target / name, dirs_exist_ok=True)
+        except (FileNotFoundError, shutil.Error, ValueError, KeyError) as error:
+            log.info("keys in %s are copied again (%s)", source, str(error))
+            continue
+        if manifest is not None:
+            write_manifest(target, manifest)  # which sweeps away what an earlier try has left
+        return
+    shutil.rmtree(target)
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    """All of it in one transaction: what is written meanwhile is not in it, and waits for nobody."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+            old.backup(new)
+            faults = [row[0] for row in new.execute("PRAGMA quick_check") if row[0] != "ok"]
+    except sqlite3.OperationalError as error:
+        raise StorageFailed(f"{source} could not be copied to {target.parent} ({error})") from error
+    except sqlite3.DatabaseError as error:
+        faults = [str(error)]
+    if faults and source.name == LEDGER:
+        raise DamagedLedger(
+            f"{source} is damaged ({faults[0]}), and was not backed up; look closer with: "
+            f"evokey doctor --at {source.parent}"
+        )
+    if faults:
+        target.unlink()  # a cache, made again
+
+
+def _sync(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            handle = os.open(path, os.O_RDWR)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
