@@ -35,7 +35,7 @@ class Eraser:
 
     database: Database
     forgets: Forgets
-    places: Callable[[], Sequence[Place]]
+    places: Sequence[Place]
 
     def finish(self, patience: float = 0.0) -> str | None:
         """Erase what is noted, as far as that is possible now. Returns what it waits for; None: nothing is left.
@@ -55,7 +55,7 @@ class Eraser:
 
     def _erase(self, patience: float) -> str | None:
         erasures = self.forgets.erasures()
-        for place in self.places() if erasures else ():
+        for place in self.places if erasures else ():
             for erasure in erasures:
                 place.forget(erasure)
         if erasures:

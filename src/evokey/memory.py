@@ -22,7 +22,7 @@ import numpy as np
 
 from evokey import backup, checks, compare, explain, forgetting
 from evokey import settings as settings_
-from evokey.erasure import Erasure, Place
+from evokey.erasure import Erasure
 from evokey.errors import InvalidInput, InvalidSettings, InvalidVector, MemoryClosed, ServiceFailed
 from evokey.evolution import pools as pools_
 from evokey.evolution.evidence import Taught
@@ -147,7 +147,6 @@ class Memory:
         self._pins, self._expansions = Pins(self._database), Expansions(self._database)
         self._expanders: dict[str, Expanding] = {}
         self._forgets = Forgets(self._database)
-        self._eraser = Eraser(self._database, self._forgets, self._places)
         self._tried_again = 0.0
         """When an unfinished forget was last gone on with."""
         self._writing = threading.RLock()
@@ -647,7 +646,7 @@ class Memory:
             with self._database.write():
                 lessons = self._forget(wanted, traffic=traffic)
             self._traffic.go_on()
-            pending = self._eraser.finish(READERS)
+            pending = self._erase(READERS)
         return Forgotten(lessons, pending is None, pending)
 
     def _forget(self, wanted: Erasure, *, traffic: bool) -> int:
@@ -669,10 +668,12 @@ class Memory:
             self._refit("forget")
         return count
 
-    def _places(self) -> list[Place]:
-        """All that keeps queries or answers outside of the ledger."""
-        found = forgetting.places(self._settings, self._folder, self._index.retrievers)
-        return found if self._learner is None else [*found, self._learner]
+    def _erase(self, patience: float = 0.0) -> str | None:
+        """Erase what is noted, in all places; returns what it waits for, if it does."""
+        places = forgetting.places(self._settings, self._folder, self._index.retrievers)
+        if self._learner is not None:
+            places.append(self._learner)
+        return Eraser(self._database, self._forgets, places).finish(patience)
 
     def _go_on_forgetting(self) -> None:
         """Finish what an earlier forget left, if this process may write now; but do not try all the time."""
@@ -683,7 +684,7 @@ class Memory:
         self._tried_again = time.monotonic()
         with self._database.lock_if_free() as locked:
             if locked:
-                self._eraser.finish()
+                self._erase()
 
     def traffic(self, where: Mapping[str, Any] | None = None) -> list[str]:
         """The queries kept of all that were searched: a sample, to see what learning would do to other questions.
