@@ -262,7 +262,7 @@ def test_links_in_a_folder_are_not_followed_and_named(tmp_path: Path, at: Path) 
     (tmp_path / "a" / "broken.txt").symlink_to(tmp_path / "nowhere")
     skipped = add(at, tmp_path / "a")["skipped"]
     assert [Path(one["path"]).name for one in skipped] == ["broken.txt", "file.txt", "folder", "loop"]
-    assert {one["reason"] for one in skipped} == {"that are links"}
+    assert {one["reason"] for one in skipped} == {"behind a link"}
     assert held(at) == {"a/x.md": "words"}
 
 
@@ -286,7 +286,7 @@ def test_pipes_and_sockets_never_block(tmp_path: Path, at: Path, monkeypatch: py
         one.bind("socket.md")
         skipped = add(at, tmp_path / "a")["skipped"]
         assert [Path(one["path"]).name for one in skipped] == ["pipe.md", "socket.md"]
-        assert {one["reason"] for one in skipped} == {"that are pipes, sockets or devices"}
+        assert {one["reason"] for one in skipped} == {"of a special kind (pipe, socket or device)"}
         for name in ("pipe.md", "socket.md"):
             assert "is a pipe, socket, device or broken link, not a file" in refusal(at, tmp_path / "a" / name)
 

@@ -359,6 +359,7 @@ def test_a_document_that_is_too_much_is_refused_in_a_line(given: dict[str, Any],
         (lambda: checks.units(["u" * 100_001]), "a unit has 100,001 characters, more than 100,000"),
         (lambda: checks.units(["u"] * 1_001), "a unit is one of 1,001; at most 1,000 are taken"),
         (lambda: checks.answers("a" * 100_001), "an expected answer has 100,001 characters"),
+        (lambda: checks.answers(5), "an expected answer is a text, or a list of texts, not 5"),  # type: ignore[arg-type]
         (lambda: checks.actor("a" * 1_001), "an actor's name has 1,001 characters, more than 1,000"),
         (lambda: checks.filter({"n": 10**5_000}), "something too large to show"),
         (lambda: checks.filter({"n": nested(100_000)}), "something too large to show"),

@@ -293,7 +293,9 @@ def test_an_empty_question_is_wrong_use(at: Path, query: str) -> None:
     assert (result.exit_code, complaint(result)) == (WRONG_USE, "the query is empty; say what to look for")
 
 
-@pytest.mark.parametrize("arguments", [["search"], ["add"], ["search", "cat", "-k", "many"], ["fly"], ["stats", "--x"]])
+@pytest.mark.parametrize(
+    "arguments", [["search"], ["add"], ["search", "cat", "-k", "many"], ["fly"], ["stats", "--x"], ["review", "9" * 30]]
+)
 def test_a_command_line_that_cannot_be_parsed_is_wrong_use(arguments: list[str]) -> None:
     result = run(*arguments)
     assert (result.exit_code, result.stdout) == (WRONG_USE, "")

@@ -176,6 +176,8 @@ def answers(expected: str | Sequence[str] | None) -> tuple[str, ...]:
     """Gold answers: one, several or none."""
     if expected is None:
         return ()
+    if not isinstance(expected, Iterable):
+        raise InvalidInput(f"an expected answer is a text, or a list of texts, not {shown(expected)}")
     return tuple(_texts([expected] if isinstance(expected, str) else list(expected), "an expected answer"))
 
 

@@ -335,9 +335,10 @@ def stats(
         counters = asdict(found)
         if not any(counters[name] for name in LLM_COUNTERS):
             counters = {name: value for name, value in counters.items() if name not in LLM_COUNTERS}
+        width = max(map(len, counters))
         for name, value in counters.items():
             shown = ", ".join(value) if isinstance(value, list) else f"{value:,}" if isinstance(value, int) else value
-            screen.say(f"[dim]{name.replace('_', ' '):>18}[/]  {shown}")
+            screen.say(f"[dim]{name.replace('_', ' '):>{width}}[/]  {shown}")
 
 
 def _account(account: accounting.Account, plot: Path | None) -> None:

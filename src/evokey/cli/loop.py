@@ -14,6 +14,7 @@ import typer
 from rich.markup import escape
 
 import evokey
+from evokey.checks import LARGEST
 from evokey.cli import screen
 from evokey.cli.options import HERE, AsJson, At, Where, existing, filter_of
 from evokey.cli.parts import listed
@@ -196,7 +197,8 @@ def _growing(file: Path) -> Iterator[str]:
 
 def review(
     id: Annotated[
-        int | None, typer.Argument(help="Which question to answer; without it, those that wait are listed.")
+        int | None,
+        typer.Argument(min=1, max=LARGEST, help="Which question to answer; without it, those that wait are listed."),
     ] = None,
     right: Annotated[list[str] | None, typer.Option(help="A document that is right (again for several).")] = None,
     wrong: Annotated[list[str] | None, typer.Option(help="A document that is wrong.")] = None,

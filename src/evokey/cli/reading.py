@@ -133,6 +133,11 @@ def show_left_out(found: Reading) -> None:
     for one in found.skipped:
         by_reason[one.reason].append(one.path)
     for reason, paths in by_reason.items():
-        names = ", ".join(str(path) for path in paths[:NAMED])
+        names = ", ".join(map(_short, paths[:NAMED]))
         more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
         screen.say(f"[yellow]left out[/] {screen.several(len(paths), 'file')} {reason}: {escape(names)}{more}")
+
+
+def _short(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

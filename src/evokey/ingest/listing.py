@@ -23,7 +23,7 @@ TEXT = {".txt", ".text"}
 KNOWN = JSONL | set(TABLES) | MARKDOWN | TEXT
 BEIR = "corpus.jsonl"
 BEIR_PARTS = {BEIR, "queries.jsonl", "qrels"}
-UNKNOWN, LINK, SPECIAL = "of unknown kind", "that are links", "that are pipes, sockets or devices"
+UNKNOWN, LINK, SPECIAL = "of unknown kind", "behind a link", "of a special kind (pipe, socket or device)"
 BESIDE = f"beside {BEIR}, which is read alone"
 
 
