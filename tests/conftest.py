@@ -38,6 +38,13 @@ COMMANDS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes what the user of this machine allowed."""
+    for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path_factory.getbasetemp() / "own" / variable.lower()))
+
+
 @pytest.fixture
 def commands() -> list[evokey.Document]:
     return [evokey.Document(id, text, title, {"tool": "git"}) for id, (title, text) in COMMANDS.items()]

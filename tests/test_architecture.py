@@ -16,7 +16,7 @@ ORDER = [
     ["types", "errors", "words", "network", "reply"],
     ["protocols", "registry", "service", "prompts", "erasure"],
     ["keys", "encoders", "llm", "stores", "rerankers", "fusion", "checks"],
-    ["ingest", "ledger"],
+    ["ingest", "ledger", "trust"],
     ["expanders", "generators", "novelty"],
     ["verifiers"],
     ["expand"],

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from evokey import memory as memory_
+from evokey import trust
 from evokey.errors import InvalidSettings
 from evokey.indexing import Watch, attempt, named, reason
 from evokey.ledger.documents import Documents
@@ -23,7 +24,7 @@ from evokey.ledger.words import Words
 from evokey.ledger.writers import Writers, owns
 from evokey.registry import Named, encoder_cost
 from evokey.retriever import Retriever
-from evokey.settings import FILE, FORMAT, read, replaced, retrievers, settings_of
+from evokey.settings import FILE, FORMAT, Settings, needs, read, replaced, retrievers, settings_of, trusted
 from evokey.stores.segments import covered, damaged, read_manifest
 from evokey.types import EpochReport
 
@@ -89,7 +90,7 @@ def rebuilt(folder: Path) -> int:
     """
     with Database(folder) as database:
         database.take_lock()
-        for one in retrievers(read(folder / FILE), folder):
+        for one in retrievers(trusted(folder, trust.allowed(folder)), folder):
             _renew(one, database, keep=one.cost != "nothing")
             one.save(force=True)
         Pools(database).clear()
@@ -107,6 +108,9 @@ def reencoded(folder: Path, encoders: Sequence[Named] = ()) -> tuple[int, EpochR
     if encoders:
         keys = {"name": settings.retrievers[0].keys, **settings.retrievers[0].keys_options}
         settings = replace(settings, retrievers=settings_of(encoder=encoders, keys=keys).retrievers)
+    said = needs(replace(Settings(), retrievers=settings.retrievers), folder) if encoders else []
+    known = [*trust.allowed(folder), *(one.allowance for one in said)]
+    trust.check([*trust.links(folder), *needs(settings, folder)], known, folder)
     if any(one.encoder == "given" for one in settings.retrievers):
         raise InvalidSettings(
             "encoder 'given' takes its vectors from the caller: add the documents again with new ones"

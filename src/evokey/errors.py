@@ -9,7 +9,8 @@ EvokeyError
 │   └── InvalidFilter
 ├── UnknownDocument         an id that is not in this memory
 ├── InvalidSettings         settings that make no memory
-│   └── UnknownComponent    an encoder, store, … that does not exist or is not installed
+│   ├── UnknownComponent    an encoder, store, … that does not exist or is not installed
+│   └── NotAllowed          settings in a directory that reach outside it without the user's word
 ├── NotAMemory              a path that holds something else
 │   └── MissingLedger       keys without the ledger they were made from
 ├── DamagedLedger           a ledger that cannot be read as it was written
@@ -62,6 +63,10 @@ class InvalidSettings(EvokeyError, ValueError):
 
 
 class UnknownComponent(InvalidSettings):
+    pass
+
+
+class NotAllowed(InvalidSettings):
     pass
 
 

@@ -64,7 +64,7 @@ from evokey.types import (
     Vectors,
     Verdict,
 )
-from evokey.watch import Learner, Proposed
+from evokey.watch import Learner, Proposed, Thinker
 
 log = logging.getLogger("evokey")
 RETRIEVED = 100
@@ -94,13 +94,15 @@ def open(
     verifier: settings_.Named | None = None,
     traffic: int | None = None,
     restricted: str | None = None,
+    allow: Sequence[str] = (),
     now: Callable[[], float] = time.time,
 ) -> Memory:
     """Open the memory in a directory, or make it on first use; or the one a TOML file describes.
 
     The settings are those of a new memory. An existing one keeps its own; asking for different ones is an error.
     `restricted` names a field of the metadata: lessons on documents that have it teach these documents alone, and
-    change nothing for a caller whose `where` leaves them out (docs/permissions.md).
+    change nothing for a caller whose `where` leaves them out (docs/permissions.md). `allow` lists what the settings in
+    the directory may reach outside it: hosts, keys, code, models, files (docs/security.md).
     """
     said = {
         "encoder": encoder,
@@ -116,9 +118,8 @@ def open(
         "traffic": traffic,
         "restricted": restricted,
     }
-    folder, settings = settings_.resolved(
-        Path(path), {name: value for name, value in said.items() if value is not None}
-    )
+    given = {name: value for name, value in said.items() if value is not None}
+    folder, settings = settings_.resolved(Path(path), given, allow)
     folder.mkdir(parents=True, exist_ok=True)
     memory = Memory(folder, settings, now=now)
     settings_.kept(folder, settings)
@@ -499,7 +500,8 @@ class Memory:
         """
         self._check_open()
         if self._learner is None or self._learner.stopped:
-            self._learner = Learner(self._folder, self.remember, self._adopt, batch=batch, budget=budget)
+            thinker = Thinker(self._folder, settings_.allowances(self._settings, self._folder))
+            self._learner = Learner(thinker, self.remember, self._adopt, batch=batch, budget=budget)
         return self._learner
 
     def propose(self) -> Proposed:

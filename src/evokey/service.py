@@ -59,6 +59,11 @@ class Provider:
     """Authorization takes "Bearer KEY", any other header the key alone."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    def origin(self, address: str | None = None) -> str:
+        """Scheme, host and port of an address, or of the provider's own: what a key may be sent to."""
+        url = httpx.URL(_checked_url(self.name, address or self.home))
+        return f"{url.scheme}://{url.netloc.decode()}"
+
 
 class Service:
     """A provider, asked. Safe to share between threads."""
@@ -90,7 +95,7 @@ class Service:
         _check_limits(provider.name, limits, requests_per_minute, parallel)
         self.provider, self.parallel = provider, parallel
         self.base_url = _checked_url(provider.name, base_url or provider.home)
-        self.at_home = origin(self.base_url) == origin(provider.home)
+        self.at_home = provider.origin(self.base_url) == provider.origin()
         self._key_env = key_env or (provider.key_env if self.at_home else None)
         self._timeout, self._retries, self._patience = timeout, retries, patience
         self._total, self._largest, self._breaker = total, largest, network.Breaker(rest, now)
@@ -376,12 +381,6 @@ def _check_limits(name: str, limits: Mapping[str, float | None], per_minute: int
             f"{name} needs timeout > 0, total > 0, retries ≥ 0, rest ≥ 0, largest ≥ 1, parallel ≥ 1 and "
             f"requests_per_minute ≥ 1, not {', '.join(f'{limit}={value}' for limit, value in wrong.items())}"
         )
-
-
-def origin(address: str) -> str:
-    """Scheme, host and port of an address: what a key may be sent to."""
-    url = httpx.URL(address)
-    return f"{url.scheme}://{url.netloc.decode()}"
 
 
 def _checked_url(name: str, address: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import tomllib
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from evokey import registry
+from evokey import registry, trust
 from evokey.encoders.earlier import options_of
 from evokey.errors import InvalidSettings, NewerFormat, NotAMemory
 from evokey.evolution.policy import Policy
@@ -26,6 +27,7 @@ from evokey.stores.segments import write_synced
 from evokey.types import Attempt
 from evokey.verifiers.build import build as build_verifier
 
+log = logging.getLogger("evokey")
 FILE = "evokey.toml"
 FORMAT = 2
 HUMAN = "human.sqlite"
@@ -151,17 +153,27 @@ def _stored(one: RetrieverSettings) -> RetrieverSettings:
     return replace(one, store=fitting)
 
 
-def resolved(path: Path, said: Mapping[str, Any]) -> tuple[Path, Settings]:
-    """The folder a path means, and the settings of the memory there: its own, or those of a new one."""
+def resolved(path: Path, said: Mapping[str, Any], allow: Sequence[str] = ()) -> tuple[Path, Settings]:
+    """The folder a path means, and the settings of the memory there: its own, or those of a new one.
+
+    What files say reaches nothing outside the folder that is not allowed; what is said here is the user's own word.
+    """
     folder = place(path)
+    encoders = [("encoder", one) for one in listed(said.get("encoder"))]
+    own = _reached([*encoders, *((part, said[part]) for part in PARTS if part in said)], folder)
+    known = [*allow, *(one.allowance for one in own), *trust.allowed(folder)]
+    if _describes(path):
+        trust.check(trust.outside("at", folder, path.parent), known, path)
     described = read(path) if _describes(path) else None
     if described is not None and said:
         raise InvalidSettings(f"{path} already says how the memory is made; leave out {', '.join(said)}")
     file = folder / FILE
     if not file.exists():
         _refuse_foreign(folder)
-        return folder, replace(described, format=FORMAT) if described else settings_of(**said)
-    stored = read(file)
+        made = replace(described, format=FORMAT) if described else settings_of(**said)
+        trust.check(needs(made, folder), known, path)
+        return folder, made
+    stored = trusted(folder, known)
     if described is not None and described != stored:
         raise InvalidSettings(f"{folder} was made with {told(stored)}; {path} now says {told(described)}. {OTHERWISE}")
     for name, value in said.items():
@@ -173,6 +185,29 @@ def resolved(path: Path, said: Mapping[str, Any]) -> tuple[Path, Settings]:
         if not _agrees(stored, name, value):
             raise InvalidSettings(f"{folder} was made with {told(stored)}, not with {name}={value!r}. {OTHERWISE}")
     return folder, stored
+
+
+def trusted(folder: Path, allow: Sequence[str]) -> Settings:
+    """The settings in a folder, once all that they and its files reach outside is allowed."""
+    stored = read(folder / FILE)
+    trust.check([*trust.links(folder), *needs(stored, folder)], allow, folder)
+    return stored
+
+
+def allowances(settings: Settings, folder: Path) -> list[str]:
+    """What such a memory must be allowed, for whoever opens it on behalf of somebody who may."""
+    return [one.allowance for one in (*trust.links(folder), *needs(settings, folder))]
+
+
+def needs(settings: Settings, folder: Path) -> list[trust.Need]:
+    """What a memory with these settings reaches outside its folder."""
+    encoders = [("encoder", {"name": one.encoder, **one.options}) for one in settings.retrievers]
+    return _reached([*encoders, *((part, getattr(settings, part)) for part in PARTS)], folder)
+
+
+def _reached(parts: Sequence[tuple[str, Named | None]], folder: Path) -> list[trust.Need]:
+    components = [trust.Component(kind, kind, *named(one)) for kind, one in parts if one is not None]
+    return trust.needs(components, folder)
 
 
 OTHERWISE = "Open it without settings, or make a new memory in another directory."
@@ -250,10 +285,15 @@ def kept(folder: Path, settings: Settings) -> None:
 
 
 def replaced(folder: Path, settings: Settings) -> None:
-    """Write settings in place of those that were there, all at once."""
+    """Write settings in place of those that were there, all at once. What is written here was said or allowed by the
+    user: it is noted, so that opening the memory again takes no further word."""
     making = folder / f"evokey.{os.getpid()}.tmp"
     write_synced(making, written(settings).encode())
     making.replace(folder / FILE)
+    try:
+        trust.record(folder, allowances(settings, folder))
+    except OSError as error:
+        log.warning("what %s may reach could not be noted (%s): open it with allow=[…] from now on", folder, error)
 
 
 def retrievers(settings: Settings, folder: Path) -> list[Retriever]:

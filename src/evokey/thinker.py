@@ -1,21 +1,22 @@
-"""The process in which a background learner thinks: python -m evokey.thinker FOLDER, asked through its pipes."""
+"""The process in which a background learner thinks, asked by its pipes: python -m evokey.thinker FOLDER ALLOWED…"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from evokey import memory as memory_
 from evokey.watch import _receive, _send
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, allow: Sequence[str]) -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not get among the answers
     if hasattr(os, "nice"):
         os.nice(10)
-    with memory_.open(folder) as memory:
+    with memory_.open(folder, allow=allow) as memory:
         while True:
             try:
                 what, arguments = _receive(sys.stdin.buffer)
@@ -30,4 +31,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +81,7 @@ class Progress:
 class Learner:
     def __init__(
         self,
-        folder: Path,
+        thinker: Thinker,
         remember: Callable[[Thought], LearnReport],
         adopt: Callable[[Proposed], EpochReport | None],
         *,
@@ -98,7 +98,7 @@ class Learner:
         self._mutex = threading.RLock()
         self._change = threading.Condition(self._mutex)
         self._ending = self._resting = False
-        self._thinker = Thinker(folder)
+        self._thinker = thinker
         self._thread = threading.Thread(target=self._run, name="evokey learner", daemon=True)
         self._thread.start()
 
@@ -241,6 +241,8 @@ class Thinker:
     """The other process: it opens the memory, and answers what it is asked."""
 
     folder: Path
+    allow: Sequence[str] = ()
+    """What its opening may reach: the same that was allowed here."""
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _stopped: bool = field(default=False, init=False)
 
@@ -267,7 +269,7 @@ class Thinker:
         if self._stopped:
             raise EOFError("stopped")
         if self._process is None:
-            command = [sys.executable, "-m", "evokey.thinker", str(self.folder)]
+            command = [sys.executable, "-m", "evokey.thinker", str(self.folder), *self.allow]
             source = str(Path(__file__).parents[1])
             path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
             self._process = subprocess.Popen(

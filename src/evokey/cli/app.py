@@ -15,7 +15,7 @@ from rich.markup import escape
 
 import evokey
 from evokey import accounting, checks, ingest
-from evokey.cli import bench, lessons, loop, reading, screen, travel
+from evokey.cli import allow, bench, lessons, loop, reading, screen, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
 from evokey.cli.options import HERE, AsJson, At, Reader, Where, component, existing, filter_of, graded
@@ -369,5 +369,5 @@ def _account(account: accounting.Account, plot: Path | None) -> None:
 
 
 app.add_typer(bench.app, name="bench")
-for command in (demo, *loop.COMMANDS, *lessons.COMMANDS, *parts_.COMMANDS, *travel.COMMANDS):
+for command in (demo, *loop.COMMANDS, *lessons.COMMANDS, *allow.COMMANDS, *parts_.COMMANDS, *travel.COMMANDS):
     app.command()(command)

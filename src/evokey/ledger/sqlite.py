@@ -36,6 +36,13 @@ PATIENCE = 10.0
 """Seconds for which another process's transaction is waited for."""
 
 
+FOREIGN = (
+    "SELECT CASE WHEN type = 'table' THEN 'virtual table' ELSE type END, name FROM sqlite_master "
+    "WHERE type IN ('trigger', 'view') OR sql LIKE 'CREATE VIRTUAL%'"
+)
+"""What runs by itself when tables are read or written."""
+
+
 def migrations() -> list[tuple[str, str]]:
     """(name, SQL) in order. The names of those applied are kept in the file."""
     folder = resources.files("evokey.ledger") / "migrations"
@@ -83,6 +90,7 @@ class Database:
         connection = sqlite3.connect(self._folder / FILE, isolation_level=None, check_same_thread=False)
         try:
             connection.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")
+            connection.execute("PRAGMA trusted_schema = OFF")  # the file may be a stranger's
         except BaseException:
             connection.close()
             raise
@@ -90,6 +98,12 @@ class Database:
 
     def _prepare(self) -> None:
         run = self._writer.execute
+        foreign = run(FOREIGN).fetchone()
+        if foreign is not None:
+            raise NotAMemory(
+                f"{self._folder / FILE} holds a {foreign[0]} ({foreign[1][:60]!r}), which no ledger of evokey has: it "
+                f"could act on every search. Take the memory from a source that you trust."
+            )
         if run("PRAGMA journal_mode").fetchone()[0] != "wal":
             run("PRAGMA journal_mode = WAL")
         run("PRAGMA synchronous = FULL")

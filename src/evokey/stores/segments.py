@@ -73,7 +73,7 @@ def write_segment(folder: Path, arrays: Arrays) -> str:
 
 def read_segment(folder: Path, name: str) -> Arrays:
     """The arrays of a segment, memory-mapped."""
-    sums = json.loads((folder / name / "checksums.json").read_bytes())
+    sums = _sums(folder / name)
     return {key: _read_array(folder / name / f"{key}.npy", expected) for key, expected in sums.items()}
 
 
@@ -115,12 +115,26 @@ def damaged(folder: Path) -> list[str]:
     found: list[str] = []
     for name in manifest.segments if manifest else ():
         try:
-            sums = json.loads((folder / name / "checksums.json").read_bytes())
+            sums = _sums(folder / name)
         except (ValueError, OSError) as error:
             found.append(f"{folder / name / 'checksums.json'}: {error}")
             continue
         found += [f"{folder / name / key}.npy: {why}" for key, why in _bad_arrays(folder / name, sums)]
     return found
+
+
+def _sums(segment: Path) -> dict[str, int]:
+    found: dict[str, int] = json.loads((segment / "checksums.json").read_bytes())
+    return {_plain(key): expected for key, expected in found.items()}
+
+
+def _plain(name: str) -> str:
+    """A name inside its folder: a directory that somebody hands over leads to no other."""
+    if not (
+        isinstance(name, str) and name.isprintable() and name not in ("", ".", "..") and not set(name) & set("/\\:")
+    ):
+        raise ValueError(f"{name!r} is no name of a file in its own folder")
+    return name
 
 
 def _bad_arrays(segment: Path, sums: Mapping[str, int]) -> Iterator[tuple[str, str]]:

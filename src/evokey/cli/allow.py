@@ -1,0 +1,48 @@
+"""The command allow: what a memory's settings reach outside its directory, and what of it this user allows."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from evokey import trust
+from evokey.cli import screen
+from evokey.cli.options import HERE, AsJson, At, not_there
+from evokey.settings import FILE, needs, place, read
+
+
+def allow(
+    what: Annotated[
+        list[str] | None, typer.Argument(help="A host, key, code, model or path, as the error says.")
+    ] = None,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="First take back what was allowed this memory.")] = False,
+    at: At = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Allow the memory in a directory to reach something outside it; without arguments, list what it would reach."""
+    with screen.reported(as_json):
+        folder = place(at)
+        described = at if at.is_file() else folder / FILE
+        if not described.exists():
+            raise not_there(at)
+        if withdraw:
+            trust.withdraw(folder)
+        trust.record(folder, what or ())
+        wanted = [*(trust.links(folder) if folder.is_dir() else []), *needs(read(described), folder)]
+        known = trust.allowed(folder)
+        rows = [(one, trust.met(one, known)) for one in wanted]
+        if as_json:
+            screen.emit([{"setting": one.setting, "reaches": one.allowance, "allowed": met} for one, met in rows])
+            return
+        if not rows:
+            screen.say(f"{escape(str(at))} reaches nothing outside its directory")
+            return
+        table = screen.plain_table("setting", "reaches", "allowed")
+        for one, met in rows:
+            table.add_row(escape(one.setting), escape(one.allowance), "[green]yes[/]" if met else "[red]no[/]")
+        screen.console.print(table)
+
+
+COMMANDS = (allow,)

@@ -1,0 +1,250 @@
+"""What a memory's directory may reach: settings in it name no host, key, code, model or file that nobody allowed.
+
+A directory may come from anybody. Each setting that reaches outside is a need, and each need must be met by an
+allowance from outside the directory: an argument of evokey.open, `evokey allow`, or the user's own configuration. An
+allowance is the very thing, as text: an address (https://host:port), a variable and where it may go
+(NAME@https://host:port), code (module:function), a model of the hub (owner/name, owner/name@revision), or a path (all
+below it is allowed too). docs/security.md says the same for users.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import shlex
+import stat
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from evokey import registry
+from evokey.encoders.presets import preset
+from evokey.errors import InvalidSettings, NotAllowed, UnknownComponent
+
+FILES = frozenset({"at", "file", "folder", "queries", "prompt"})
+"""Options that name a file or a folder to read or write. Those inside the memory's directory are its own."""
+LOCAL = {
+    "encoder": {"onnx", "sentence-transformers", "token-vectors", "bge-m3", "bge-m3-sparse", "bge-m3-multi", "splade"},
+    "reranker": {"cross-encoder"},
+    "llm": {"llamacpp"},
+    "expander": {"turbo-rewriter"},
+}
+"""Components that load a model here: what is in its files runs, wherever they lie."""
+INSIDE = {
+    "llm": "llm", "encoder": "encoder", "reranker": "reranker", "retrieval": "verifier", "generation": "verifier",
+    "methods": "expander",
+}  # fmt: skip
+"""Options that hold a component, or a list of them, and its kind."""
+CONFIGURATION, ALLOWED = "config.toml", "allowed.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of a memory as its settings name it."""
+
+    setting: str
+    kind: str
+    name: str
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something outside the directory that a setting reaches."""
+
+    setting: str
+    allowance: str
+    what: str
+
+
+def needs(components: Iterable[Component], folder: Path) -> list[Need]:
+    """All that these components reach outside the memory's folder, parts inside parts too."""
+    return [need for one in components for need in _needs(one, folder)]
+
+
+def check(wanted: Sequence[Need], allowed: Iterable[str], folder: Path) -> None:
+    """Raise if anything is needed that nobody allowed; the error says how to."""
+    known = list(allowed)
+    missing = [need for need in wanted if not met(need, known)]
+    if not missing:
+        return
+    told = "; ".join(f"{one.setting} {one.what}: {one.allowance}" for one in missing)
+    unmet = list(dict.fromkeys(one.allowance for one in missing))
+    if not all(one.isprintable() for one in unmet):
+        raise InvalidSettings(f"{folder}: {missing[0].setting} holds characters that no name has: {unmet!r}")
+    typed = shlex.join(["evokey", "allow", *unmet, "--at", str(folder)])  # it may be hostile, and is copied
+    raise NotAllowed(
+        f"{folder} reaches outside its own directory: {told}. A directory cannot allow that itself. If you trust it, "
+        f"run: {typed}; or open it with evokey.open(…, allow={unmet!r}); or, for all memories, add it to allow in "
+        f"{configuration()}"
+    )
+
+
+def links(folder: Path) -> list[Need]:
+    """Links in a directory that lead out of it. Devices and pipes have no place there."""
+    found, home = [], folder.resolve()
+    for parent, folders, files in os.walk(folder):
+        for path in (Path(parent) / name for name in (*folders, *files)):
+            mode = path.lstat().st_mode
+            if stat.S_ISLNK(mode) and not path.resolve().is_relative_to(home):
+                found.append(Need(str(path.relative_to(folder)), str(path.resolve()), "is a link to"))
+            elif not (stat.S_ISLNK(mode) or stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise InvalidSettings(f"{path} is no file and no folder, and has no place in a memory; remove it")
+    return found
+
+
+def outside(setting: str, path: Path, folder: Path) -> list[Need]:
+    """The need of a path, unless it lies in the folder."""
+    there = Path.cwd() / path
+    return [] if there.resolve().is_relative_to(folder.resolve()) else [Need(setting, str(there.resolve()), "is")]
+
+
+def _needs(one: Component, folder: Path) -> Iterator[Need]:
+    options = one.options
+    if one.name not in registry.COMPONENTS[one.kind]:
+        return  # it cannot be made
+    if "base_url" in options or "key_env" in options:
+        yield from _host(one)
+    if one.name in LOCAL.get(one.kind, ()) or "model" in registry.component(one.kind, one.name).options:
+        yield from _model(one)
+    if isinstance(options.get("function"), str):
+        yield Need(f"{one.setting}.function", options["function"], "names code to run")
+    for option in sorted(FILES & options.keys()):
+        if isinstance(options[option], str):
+            yield from outside(f"{one.setting}.{option}", Path(options[option]).expanduser(), folder)
+    for option in sorted(INSIDE.keys() & options.keys()):
+        held = options[option]
+        for inner in held if isinstance(held, list | tuple) else [held]:
+            if isinstance(inner, str | Mapping):
+                yield from _needs(Component(f"{one.setting}.{option}", INSIDE[option], *registry.named(inner)), folder)
+
+
+def _host(one: Component) -> Iterator[Need]:
+    """Where a key is sent counts with the key; the provider's own key at its own address is no need."""
+    address, variable = one.options.get("base_url"), one.options.get("key_env")
+    try:
+        provider = registry.load(one.kind, one.name).provider
+        home, origin = provider.origin(), provider.origin(address)
+    except UnknownComponent:  # what is not installed cannot be called
+        provider, home, origin = None, "", str(address)
+    if variable is not None and not (origin == home and variable == provider.key_env):
+        yield Need(f"{one.setting}.key_env", f"{variable}@{origin}", "sends an environment variable to a host")
+    elif origin != home:
+        yield Need(f"{one.setting}.base_url", origin, "names a host")
+
+
+def _model(one: Component) -> Iterator[Need]:
+    """A model that evokey itself names is no need, unless a folder here or a revision stands in for it."""
+    own = registry.component(one.kind, one.name).options.get("model") or _default(one)
+    name, revision = one.options.get("model") or own, one.options.get("revision")
+    if not isinstance(name, str):
+        return
+    known = preset(name) is not None
+    if not known and Path(name).expanduser().exists():
+        yield Need(f"{one.setting}.model", str(Path(name).expanduser().resolve()), "names a model here")
+    elif revision is not None or not (known or name == own):
+        yield Need(f"{one.setting}.model", f"{name}@{revision}" if revision else name, "names a model to load")
+
+
+def _default(one: Component) -> Any:
+    try:
+        parameters = inspect.signature(registry.load(one.kind, one.name)).parameters
+    except UnknownComponent:
+        return None
+    return parameters["model"].default if "model" in parameters else None
+
+
+def met(need: Need, known: Sequence[str]) -> bool:
+    """Whether it is allowed. Where a key may go, calls may go; below a path that is allowed, all is."""
+    wanted, path = need.allowance, Path(need.allowance)
+    if wanted in known or ("://" in wanted and any(one.partition("@")[2] == wanted for one in known)):
+        return True
+    return path.is_absolute() and any(path.is_relative_to(one) for one in known if Path(one).is_absolute())
+
+
+# ---- what the user allowed, outside of all memories
+
+
+def configuration() -> Path:
+    """The file in which users write what every memory may reach: allow = ["…"]."""
+    return _own("XDG_CONFIG_HOME", ".config", "APPDATA") / CONFIGURATION
+
+
+def allowed(folder: Path) -> list[str]:
+    """What the user's configuration allows all memories, and what was allowed this one."""
+    return [*_configured(), *_recorded().get(str(folder.resolve()), [])]
+
+
+def record(folder: Path, allowances: Iterable[str]) -> None:
+    """Note, in the user's own state directory, what the memory at this place may reach."""
+    wanted = list(dict.fromkeys(allowances))
+    if not wanted:
+        return
+
+    def add(known: dict[str, list[str]]) -> None:
+        place = str(folder.resolve())
+        known[place] = list(dict.fromkeys([*known.get(place, []), *wanted]))
+
+    _change(add)
+
+
+def withdraw(folder: Path) -> None:
+    """Allow the memory at this place nothing of its own any more."""
+    _change(lambda known: known.pop(str(folder.resolve()), None))
+
+
+def _change(edit: Callable[[dict[str, list[str]]], object]) -> None:
+    file = _state()
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with FileLock(f"{file}.lock"):
+        known = _recorded()
+        edit(known)
+        making = file.with_suffix(f".{os.getpid()}.tmp")
+        making.write_text(json.dumps(known, indent=1, ensure_ascii=False), "utf-8")
+        making.replace(file)
+
+
+def _recorded() -> dict[str, list[str]]:
+    try:
+        found: dict[str, list[str]] = json.loads(_state().read_text("utf-8"))
+    except OSError:  # nothing that can be read allows anything
+        return {}
+    except ValueError as error:
+        raise InvalidSettings(f"{_state()} cannot be read ({error}); mend it, or remove it and allow again") from error
+    return found
+
+
+def _configured() -> list[str]:
+    file = configuration()
+    try:
+        found = tomllib.loads(file.read_text("utf-8")).get("allow", [])
+    except OSError:
+        return []
+    except ValueError as error:
+        raise InvalidSettings(f"{file} cannot be read as TOML: {error}") from error
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise InvalidSettings(f'{file}: allow is a list of texts, such as allow = ["http://127.0.0.1:11434"]')
+    return found
+
+
+def _state() -> Path:
+    return _own("XDG_STATE_HOME", ".local/state", "LOCALAPPDATA") / ALLOWED
+
+
+def _own(variable: str, below_home: str, on_windows: str) -> Path:
+    """A folder of this user, where the system keeps such things."""
+    if os.environ.get(variable):
+        return Path(os.environ[variable]) / "evokey"
+    if sys.platform == "win32" and os.environ.get(on_windows):
+        return Path(os.environ[on_windows]) / "evokey"
+    try:
+        home = Path.home()
+    except RuntimeError:  # a user without a home has allowed nothing, and nothing can be noted
+        return Path(os.devnull) / "evokey"
+    return home / ("Library/Application Support" if sys.platform == "darwin" else below_home) / "evokey"
