@@ -38,11 +38,13 @@ COMMANDS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test reads or writes what the user of this machine allowed."""
-    for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
-        monkeypatch.setenv(variable, str(tmp_path_factory.getbasetemp() / "own" / variable.lower()))
+    with pytest.MonkeyPatch.context() as patched:
+        for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+            patched.setenv(variable, str(tmp_path_factory.mktemp(variable.lower())))
+        yield
 
 
 @pytest.fixture
