@@ -160,6 +160,11 @@ class Account:
 
 def report(memory: Memory, *, asked: int = ASKED, named: int = NAMED) -> Account:
     """The account of what the current epoch has learned. Nothing is written."""
+    with memory._index.steady():
+        return _report(memory, asked, named)
+
+
+def _report(memory: Memory, asked: int, named: int) -> Account:
     stats = memory.stats()  # brings the index up to the ledger
     index, epoch = memory._index, memory.epochs()[stats.epoch]
     before, after = index.overlays(0), index.overlays(epoch.number)
@@ -184,7 +189,7 @@ def report(memory: Memory, *, asked: int = ASKED, named: int = NAMED) -> Account
         epoch=epoch.number,
         documents=stats.documents,
         touched=len(touched),
-        pupils=[Pupil(titles[one].id, titles[one].title, learned[one], moved[one]) for one in best],
+        pupils=[Pupil(titles[one].id, titles[one].title, learned[one], moved[one]) for one in best if one in titles],
         actors=concentration(Counter(credit.actor for credit in heard), named),
         queries=concentration(Counter(" ".join(credit.query.split()).casefold() for credit in heard), named),
         credited=concentration(Counter(reader.ids(numbered)), named),
@@ -351,7 +356,11 @@ class Reader:
             largest_after=int(now.max(initial=0)),
             never_before=_never(was),
             never_after=_never(now),
-            hubs=[Hub(titles[one].id, titles[one].title, before[one], after[one], learned.get(one, 0)) for one in hubs],
+            hubs=[
+                Hub(titles[one].id, titles[one].title, before[one], after[one], learned.get(one, 0))
+                for one in hubs
+                if one in titles  # another thread may have deleted it
+            ],
             points=[Point(*point, documents) for point, documents in sorted(points.items()) if documents],
         )
 

@@ -210,6 +210,13 @@ class Index:
             if taken and taken[0]:  # no call before the release: an interrupt could come with its return
                 self._mutex.release()
 
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """To look at a memory as a whole. What others write meanwhile is taken up afterwards; searches go on."""
+        with self._mutex:
+            self.catch_up()
+            yield
+
     @property
     def _behind(self) -> bool:
         """Whether the ledger has changed, or keys have come that were nowhere before."""

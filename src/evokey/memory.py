@@ -349,9 +349,10 @@ class Memory:
         is not told, only how many lessons there are.
         """
         self._check_open()
-        among = self._among(where)
-        number = self._documents.numbers(checks.ids([id]), among)[id]
-        told = self._explained(id, number, query, vector, among)
+        with self._index.steady():
+            among = self._among(where)
+            number = self._documents.numbers(checks.ids([id]), among)[id]
+            told = self._explained(id, number, query, vector, among)
         return told if where is None else explain.without_names(told)
 
     def _explained(self, id: str, number: int, query: str | None, vector: Any, among: Numbers | None) -> Explanation:
@@ -359,7 +360,6 @@ class Memory:
         if query is None:
             return Explanation(id, lessons, None, None, None, [], len(lessons))
         text, asked = checks.query(query), self._vector(vector)
-        self._index.catch_up()
         before, after = self._index.overlays(0), self._index.overlays(self._index.epoch)
         ranks = {
             when: _rank(self._index.ranked(text, DEPTH, known, among, asked), number)
@@ -753,9 +753,9 @@ class Memory:
         With `where`, the filter of a caller who is not the owner, the documents inside it and no queries.
         """
         self._check_open()
-        self._index.catch_up()
-        before, after = (self._epochs.get(checks.epoch(number, self._index.epoch)) for number in (a, b))
-        return compare.diff(self._index, self._documents, self._pins, (before, after), self._among(where))
+        with self._index.steady():
+            before, after = (self._epochs.get(checks.epoch(number, self._index.epoch)) for number in (a, b))
+            return compare.diff(self._index, self._documents, self._pins, (before, after), self._among(where))
 
     def refit(self) -> EpochReport | None:
         """Learn again all that evolve was ever asked to learn, and publish that: after a change of encoder."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import resource
 import signal
@@ -14,8 +15,10 @@ from pathlib import Path
 
 import pytest
 from scenarios import ASKED, documents, lesson
+from typer.testing import CliRunner
 
 import evokey
+from evokey.cli.app import app
 from evokey.errors import EncoderMismatch, MemoryBusy, StorageFailed
 from evokey.stores.embedded import EmbeddedStore
 from evokey.stores.segments import damaged
@@ -371,3 +374,27 @@ def test_a_killed_writer_holds_nobody_up(tmp_path: Path) -> None:
         writer.stdout.close()
         assert memory.add(documents(0, 1)) == 1
         assert memory.search("first writer")[0].id == "held"
+
+
+@pytest.mark.parametrize("command", ["init", "add", "feedback", "evolve"])
+def test_a_full_disk_is_one_line_on_the_command_line(disk: Tmpfs | Limit, command: str) -> None:
+    folder, more = disk.folder / "kb", disk.folder / "more.jsonl"
+    more.write_text("".join(json.dumps({"id": f"m{n}", "text": f"more {n} " * 500}) + "\n" for n in range(40)))
+    if command != "init":
+        filled(folder)
+        (folder / "ledger.commits").unlink()
+    given = {
+        "init": ["init"],
+        "add": ["add", str(more)],
+        "feedback": ["feedback", "what is this " * 500, "-r", "d3"],
+        "evolve": ["evolve"],
+    }
+    disk.fill()
+    try:
+        done = CliRunner().invoke(app, [*given[command], "--at", str(folder), "--json"])
+    finally:
+        disk.free()
+    if done.exit_code:
+        assert isinstance(done.exception, SystemExit), done.exception
+        assert json.loads(done.stdout)["error"] == "StorageFailed"
+    assert command == "evolve" or done.exit_code == 1
