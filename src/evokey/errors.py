@@ -25,6 +25,10 @@ EvokeyError
 └── MemoryClosed
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 
 class EvokeyError(Exception):
     """Base of all errors raised on purpose."""
@@ -84,6 +88,20 @@ class DamagedLedger(EvokeyError):
 
 class StorageFailed(EvokeyError, OSError):
     pass
+
+
+@contextmanager
+def storing(place: Path) -> Iterator[None]:
+    """What the operating system refuses, as an error of ours."""
+    try:
+        yield
+    except EvokeyError:
+        raise
+    except OSError as error:
+        raise StorageFailed(
+            f"{place} cannot be written ({error}). Nothing was changed; make room on the disk, or mend what refuses, "
+            f"and try again"
+        ) from error
 
 
 class NewerFormat(EvokeyError):

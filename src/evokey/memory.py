@@ -23,7 +23,7 @@ import numpy as np
 from evokey import backup, checks, compare, explain, forgetting
 from evokey import settings as settings_
 from evokey.erasure import Erasure
-from evokey.errors import InvalidInput, InvalidSettings, InvalidVector, MemoryClosed, ServiceFailed
+from evokey.errors import InvalidInput, InvalidSettings, InvalidVector, MemoryClosed, ServiceFailed, storing
 from evokey.evolution import pools as pools_
 from evokey.evolution.evidence import Taught
 from evokey.evolution.policy import Policy, Proposal
@@ -120,9 +120,15 @@ def open(
     }
     given = {name: value for name, value in said.items() if value is not None}
     folder, settings = settings_.resolved(Path(path), given, allow)
-    folder.mkdir(parents=True, exist_ok=True)
+    with storing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     memory = Memory(folder, settings, now=now)
-    settings_.kept(folder, settings)
+    try:
+        with storing(folder):
+            settings_.kept(folder, settings)
+    except BaseException:
+        memory.close()
+        raise
     return memory
 
 
@@ -918,7 +924,8 @@ class Memory:
         self._check_open()
         with self._exclusive():
             self._complete(again=True)
-            self._index.save(force=True)
+            with storing(self._folder):
+                self._index.save(force=True)
 
     def _save(self, *, force: bool = False) -> None:
         """Keys are derived: failing to write them loses nothing that was acknowledged."""

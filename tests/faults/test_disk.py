@@ -398,3 +398,30 @@ def test_a_full_disk_is_one_line_on_the_command_line(disk: Tmpfs | Limit, comman
         assert isinstance(done.exception, SystemExit), done.exception
         assert json.loads(done.stdout)["error"] == "StorageFailed"
     assert command == "evolve" or done.exit_code == 1
+
+
+def test_keys_that_cannot_be_saved_are_an_error_where_saving_was_asked_for(disk: Tmpfs | Limit) -> None:
+    filled(disk.folder / "kb")
+    with evokey.open(disk.folder / "kb") as memory:
+        memory.add(documents(20, 40))
+        disk.fill()
+        try:
+            with pytest.raises(StorageFailed, match="cannot be written"):
+                memory.save()
+        finally:
+            disk.free()
+        memory.save()
+
+
+def test_a_memory_whose_settings_find_no_room_is_an_error_and_is_made_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("evokey.settings.write_synced", full)
+        with pytest.raises(StorageFailed, match="No space left"):
+            evokey.open(tmp_path / "kb", encoder="bm25")
+    with evokey.open(tmp_path / "kb", encoder="bm25") as memory:
+        assert memory.add(documents(0, 1)) == 1

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from evokey.errors import EvokeyError, InvalidInput, InvalidSettings
+from evokey.errors import EvokeyError, InvalidInput, InvalidSettings, StorageFailed
 from evokey.types import EpochReport, Hit, Quality
 
 T = TypeVar("T")
@@ -88,6 +88,10 @@ def reported(as_json: bool) -> Iterator[None]:
         yield
     except EvokeyError as error:
         fail(error, as_json)
+    except BrokenPipeError:
+        raise  # who reads the output has enough of it
+    except OSError as error:
+        fail(StorageFailed(f"the operating system refuses: {error}"), as_json)
 
 
 @contextmanager
