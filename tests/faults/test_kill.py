@@ -46,5 +46,17 @@ def test_the_scenarios_reach_what_they_are_there_for(tmp_path: Path) -> None:
 
 def test_every_writing_verb_is_killed_somewhere() -> None:
     verbs = {verb for scenario in SCENARIOS.values() for verb, _ in scenario.steps}
-    writing = {"add", "delete", "feedback", "feedback_many", "evolve", "forget", "pin", "rollback", "close"}
+    writing = {
+        "add",
+        "delete",
+        "feedback",
+        "feedback_many",
+        "evolve",
+        "forget",
+        "pin",
+        "rollback",
+        "close",
+        "hold",
+        "release",
+    }
     assert verbs == {*writing, "open", "lose_keys", "make_old"}
