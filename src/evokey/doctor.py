@@ -88,9 +88,10 @@ def rebuilt(folder: Path) -> int:
     Keys that cost time or money are kept where they are sound, and only the others made. Old keys go when the new ones
     are on disk.
     """
+    settings = trusted(folder, trust.allowed(folder))
     with Database(folder) as database:
         database.take_lock()
-        for one in retrievers(trusted(folder, trust.allowed(folder)), folder):
+        for one in retrievers(settings, folder):
             _renew(one, database, keep=one.cost != "nothing")
             one.save(force=True)
         Pools(database).clear()
