@@ -23,7 +23,7 @@ ORDER = [
     ["lens"],
     ["overlay"],
     ["retriever"],
-    ["explain", "indexing"],
+    ["explain", "indexing", "reach"],
     ["evolution"],
     ["loop"],
     ["settings", "index"],

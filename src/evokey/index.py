@@ -33,9 +33,10 @@ from evokey.ledger.sqlite import Database
 from evokey.ledger.words import Words
 from evokey.ledger.writers import Writers
 from evokey.overlay import UNTAUGHT, Overlay
+from evokey.reach import Neighbours
 from evokey.retriever import GivenRetriever, Keys, Retriever, search
 from evokey.stores.embedded import NO_NUMBERS
-from evokey.types import Choice, Expansion, Numbers, Ranking, Vectors
+from evokey.types import Choice, Epoch, Expansion, Numbers, Ranking, Reach, Vectors
 
 EPOCHS_KEPT = 4
 """Overlays of so many epochs stay composed."""
@@ -50,6 +51,10 @@ class Overlays:
 
     of: Mapping[str, Overlay]
     weights: Mapping[str, float]
+    near: Neighbours | None = None
+    """The taught queries that a question must be near to; None: it need not."""
+    beyond: Overlays | None = None
+    """What answers the others: the untaught index, and restricted documents' own rows."""
 
 
 class Index:
@@ -89,12 +94,32 @@ class Index:
     def ranked(
         self, query: str, k: int, overlays: Overlays, among: Numbers | None = None, vector: Vectors | None = None
     ) -> Ranking:
-        questions = [one.question(query, overlays.of[one.name].learned, vector) for one in self.retrievers]
+        overlays, known = self.within_reach(query, overlays, vector)
+        questions = [
+            known.get(one.name) or one.question(query, overlays.of[one.name].learned, vector) for one in self.retrievers
+        ]
         return self._ranked(questions, k, overlays, among)
+
+    def within_reach(
+        self, query: str, overlays: Overlays, vector: Vectors | None = None
+    ) -> tuple[Overlays, dict[str, Any]]:
+        """What was learned, as far as it reaches this query; and the question that was made to find out, by
+        retriever."""
+        near, beyond = overlays.near, overlays.beyond
+        if near is None or beyond is None:
+            return overlays, {}
+        measure = next(one for one in self.retrievers if one.name == near.reach.retriever)
+        question = measure.question(query, {}, vector)
+        nearest = near.nearest(query, question)
+        if nearest < near.reach.least:
+            return beyond, {measure.name: question}
+        if nearest < near.reach.weights:
+            overlays = Overlays(overlays.of, self._untaught_weights)
+        return overlays, {measure.name: question}
 
     def alternatives(self, query: str, k: int, among: Numbers | None, vector: Vectors | None) -> list[Ranking]:
         """What the untaught index finds, and what each of several retrievers finds alone."""
-        taught = self.overlays(self.epoch)
+        taught, _ = self.within_reach(query, self.overlays(self.epoch), vector)
         rankings = [self.ranked(query, k, self.overlays(0), among, vector)]
         if len(self.retrievers) > 1:
             for one in self.retrievers:
@@ -109,6 +134,7 @@ class Index:
             rankings = [self.ranked(text, max(k, DEPTH), overlays, among) for text in texts]
             weights = [1.0, *(1 / len(expansion.texts) for _ in expansion.texts)]
             return self.fusion.fused(rankings, [1.0] * len(texts), weights, k)
+        overlays, _ = self.within_reach(expansion.query, overlays)
         questions = [one.expanded(expansion, overlays.of[one.name].learned) for one in self.retrievers]
         return self._ranked(questions, k, overlays, among)
 
@@ -130,8 +156,7 @@ class Index:
             return found
         with self._mutex:
             if number not in self._composed:
-                epoch = self._epochs.get(number)
-                self._keep(number, self.composed(epoch.choice, epoch.weights, epoch.lessons_to, epoch.omitted))
+                self._keep(number, self.composed(self._epochs.get(number)))
             return self._composed[number]
 
     def _keep(self, number: int, overlays: Overlays) -> None:
@@ -139,23 +164,30 @@ class Index:
             self._composed.pop(next(iter(self._composed)))
         self._composed[number] = overlays
 
-    def composed(
-        self, choice: Mapping[str, Choice], weights: Mapping[str, float], lessons_to: int, omitted: Omitted
-    ) -> Overlays:
-        """What an epoch of this choice would have learned."""
-        overlays = {one.name: UNTAUGHT for one in self.retrievers}
-        if not choice and (self._field is None or not lessons_to):
-            return Overlays(overlays, self._untaught_weights)
-        since, log = self._forgets.count, self.log(lessons_to, omitted)
+    def composed(self, epoch: Epoch) -> Overlays:
+        """What an epoch has learned."""
+        untaught = {one.name: UNTAUGHT for one in self.retrievers}
+        if not epoch.choice and (self._field is None or not epoch.lessons_to):
+            return Overlays(untaught, self._untaught_weights)
+        since, log = self._forgets.count, self.log(epoch.lessons_to, epoch.omitted)
+        taught, beyond = untaught | {}, untaught
         for one in self.retrievers:
-            own = choice.get(one.name, NOTHING)  # an epoch older than an encoder taught it nothing
+            own = epoch.choice.get(one.name, NOTHING)  # an epoch older than an encoder taught it nothing
             if not own.nothing:
-                overlays[one.name] = self._policy.overlay(one, log, own)
+                taught[one.name] = self._policy.overlay(one, log, own)
             if log.own is not None:
-                overlays[one.name] = overlays[one.name].beside(restricted_.overlay(one, log.own, own))
+                restricted = restricted_.overlay(one, log.own, own)
+                taught[one.name] = taught[one.name].beside(restricted)
+                beyond[one.name] = UNTAUGHT.beside(restricted)
+        weights = epoch.weights if epoch.weights.keys() == taught.keys() else self._untaught_weights
+        near = self._neighbours(epoch.reach, log)
         self.drop_forgotten(log, since)
-        known = weights.keys() == overlays.keys()
-        return Overlays(overlays, weights if known else self._untaught_weights)
+        return Overlays(taught, weights, near, Overlays(beyond, self._untaught_weights) if near else None)
+
+    def _neighbours(self, reach: Reach | None, log: Log) -> Neighbours | None:
+        """The taught queries that a question must be near to."""
+        measure = next((one for one in self.retrievers if reach is not None and one.name == reach.retriever), None)
+        return None if reach is None or measure is None else Neighbours(measure, log.taught.judged, reach)
 
     def drop_forgotten(self, log: Log, since: int) -> None:
         """Keep nothing encoded of what was forgotten while it was read; since: how many forgets there had been."""

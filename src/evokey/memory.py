@@ -366,7 +366,8 @@ class Memory:
         if query is None:
             return Explanation(id, lessons, None, None, None, [], len(lessons))
         text, asked = checks.query(query), self._vector(vector)
-        before, after = self._index.overlays(0), self._index.overlays(self._index.epoch)
+        before = self._index.overlays(0)
+        after, _ = self._index.within_reach(text, self._index.overlays(self._index.epoch), asked)
         ranks = {
             when: _rank(self._index.ranked(text, DEPTH, known, among, asked), number)
             for when, known in (("rank_before", before), ("rank_after", after))
@@ -518,7 +519,7 @@ class Memory:
         held, lessons, forgets = self._lessons.held(), self._lessons.count_to(up_to), self._forgets.count
         report = self._proposed(up_to, held, keep=False)
         index.drop_forgotten(index.log(up_to, held), forgets)
-        overlays = index.composed(report.choice, report.weights, up_to, held)
+        overlays = index.composed(self._draft("evolve", report, up_to, held))
         return Proposed(report, up_to, held, lessons, index.epoch, index.position, overlays, index.restricted)
 
     def _adopt(self, proposed: Proposed) -> EpochReport | None:
@@ -587,7 +588,7 @@ class Memory:
         """Publish a proposal, if it changes anything."""
         with self._database.write():
             self._epochs.ask(up_to, omitted)
-            same = (report.choice, report.weights) == (current.choice, current.weights)
+            same = (report.choice, report.weights, report.reach) == (current.choice, current.weights, current.reach)
             known = self._lessons.numbers(current.lessons_to, current.omitted)
             if current.number and same and self._lessons.numbers(up_to, omitted) == known:
                 new = f"nothing new since epoch {current.number}"
@@ -791,10 +792,14 @@ class Memory:
             reason = "an encoder failed: the lessons that are left are learned at the next evolve"
             return EpochReport(False, reason, self._index.epoch, None, None, {}, {}, 0, 0)
 
-    def _published(self, kind: str, report: EpochReport, up_to: int, omitted: Omitted) -> EpochReport:
-        left_out = frozenset(number for number in omitted if number <= up_to)
+    def _draft(self, kind: str, report: EpochReport, up_to: int, omitted: Omitted) -> Epoch:
+        """A proposal as an epoch that has no number yet."""
         told = (report.choice, report.weights, self._now(), report.to_dict())
-        number = self._epochs.append(Epoch(0, kind, up_to, *told, omitted=left_out))
+        left_out = frozenset(number for number in omitted if number <= up_to)
+        return Epoch(0, kind, up_to, *told, omitted=left_out, reach=report.reach)
+
+    def _published(self, kind: str, report: EpochReport, up_to: int, omitted: Omitted) -> EpochReport:
+        number = self._epochs.append(self._draft(kind, report, up_to, omitted))
         log.info("epoch %d: %s", number, report.reason)
         return replace(report, published=True, epoch=number)
 
@@ -811,7 +816,7 @@ class Memory:
         if not lessons.queries:
             return replace(empty, reason="no lesson says which document was right: nothing to learn")
         proposal = self._proposal(lessons, keep=keep)
-        judged = replace(empty, held_out=proposal.held_out, taught=proposal.taught)
+        judged = replace(empty, held_out=proposal.held_out, taught=proposal.taught, unrelated=proposal.unrelated)
         if not proposal.changes:
             return replace(judged, reason="no choice is better than the untaught index: nothing to publish")
         pushed = lessons.wrong if any(one.away for one in proposal.choice.values()) else {}
@@ -821,6 +826,7 @@ class Memory:
             reason=_reason(proposal),
             choice=proposal.choice,
             weights=proposal.weights,
+            reach=proposal.reach,
             documents=len(touched),
         )
 
@@ -1077,5 +1083,6 @@ def _reason(proposal: Proposal) -> str:
     taught = f"taught queries {proposal.taught.before:.3f} → {proposal.taught.after:.3f}"
     if proposal.held_out is None:
         return f"{taught} (nDCG@10); too few queries to cross-fit, so recall rows alone"
-    held = proposal.held_out
-    return f"held-out queries {held.before:.3f} → {held.after:.3f}, {taught} (nDCG@10)"
+    held, others = proposal.held_out, proposal.unrelated
+    unrelated = "" if others is None else f", unrelated ones {others.before:.3f} → {others.after:.3f}"
+    return f"held-out queries {held.before:.3f} → {held.after:.3f}, {taught}{unrelated} (nDCG@10)"

@@ -297,8 +297,33 @@ class Choice:
         return self.spread, self.units, self.step, self.away
 
     @property
+    def reserve(self) -> float:
+        """How far recall rows hold back: they reach into questions that nobody has taught yet."""
+        return float("inf") if self.handicap is None else self.handicap
+
+    @property
+    def recalls(self) -> bool:
+        """Whether taught queries are kept as keys, and nothing else is learned."""
+        return self.handicap is not None and self.step == self.away == 0 and self.lens is None
+
+    @property
     def nothing(self) -> bool:
         return self.step == self.away == 0 and self.handicap is None and self.lens is None
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far what was learned reaches: to questions that are like a taught one. The untaught index answers all others.
+
+    Likeness is a share of what the larger of the two questions is like itself.
+    """
+
+    retriever: str
+    """Whose vectors tell how like two questions are."""
+    least: float
+    """How like the nearest taught query a question must be for learned keys to act on it; -1: they act on all."""
+    weights: float
+    """How like it must be for learned fusion weights to act on it, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +353,11 @@ class EpochReport:
     """Documents whose keys differ from the untaught index."""
     restricted: int = 0
     """Restricted documents that have learned, each from its own lessons; they are none of the others' numbers."""
+    reach: Reach | None = None
+    """Which questions it acts on; None: on all of them."""
+    unrelated: Quality | None = None
+    """Questions about other things: those of the traffic that are far from every lesson (what they find untaught counts
+    as right), or, where no such were searched, held-out queries had their own documents learned nothing."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -349,6 +379,8 @@ class Epoch:
     redacted: bool = False
     omitted: frozenset[int] = frozenset()
     """Lessons up to the last one that it leaves out: they were on hold."""
+    reach: Reach | None = None
+    """Which questions it acts on; None: on all of them."""
 
 
 @dataclass(frozen=True, slots=True)

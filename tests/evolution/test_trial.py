@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from conftest import Dataset, Opener
@@ -9,7 +11,7 @@ from conftest import Dataset, Opener
 import evokey
 from evokey.evolution import pools
 from evokey.evolution.attribution import attribute
-from evokey.evolution.choosing import chosen, traffic
+from evokey.evolution.choosing import choose, traffic
 from evokey.evolution.evidence import FOLDS, fold, sample
 from evokey.evolution.judge import Judge, best, ndcg
 from evokey.evolution.trial import Trial
@@ -99,31 +101,53 @@ def spread(mean: float, size: int = 400) -> np.ndarray:
     return np.clip(np.random.default_rng(0).normal(mean, 0.1, size), 0, 1)
 
 
+class Option(NamedTuple):
+    """A choice that goes by its name."""
+
+    name: str
+    recalls: bool = False
+    reserve: float = 0.0
+
+
+NOTHING = Option("nothing")
+
+
+def outcomes(**of: np.ndarray) -> dict[Option, np.ndarray]:
+    return {Option(name, recalls=name == "recalling"): scores for name, scores in of.items()}
+
+
 def test_a_choice_that_costs_held_out_queries_is_never_made() -> None:
     base = spread(0.5)
-    held_out = {"nothing": base, "harmful": base - 0.01, "good": base + 0.02}
-    taught = {"nothing": base, "harmful": base + 0.5, "good": base + 0.3}
-    assert chosen(held_out, held_out, taught, "nothing") == "good"
-    two = {key: held_out[key] for key in ("nothing", "harmful")}
-    assert chosen(two, two, taught, "nothing") == "nothing"
+    held_out = outcomes(nothing=base, harmful=base - 0.01, good=base + 0.02)
+    taught = outcomes(nothing=base, harmful=base + 0.5, good=base + 0.3)
+    assert choose(held_out, held_out, taught, NOTHING).name == "good"
+    two = {key: held_out[key] for key in held_out if key.name != "good"}
+    assert choose(two, two, taught, NOTHING) == NOTHING
 
 
 def test_of_equally_harmless_choices_the_faithful_one_is_made() -> None:
     base = spread(0.5)
-    held_out = {"nothing": base, "forgetful": base + 0.03, "faithful": base + 0.01}
-    taught = {"nothing": base, "forgetful": base + 0.05, "faithful": base + 0.45}
-    assert chosen(held_out, held_out, taught, "nothing") == "faithful"
+    held_out = outcomes(nothing=base, forgetful=base + 0.03, faithful=base + 0.01)
+    taught = outcomes(nothing=base, forgetful=base + 0.05, faithful=base + 0.45)
+    assert choose(held_out, held_out, taught, NOTHING).name == "faithful"
+
+
+def test_what_was_taught_is_found_again_though_every_choice_looks_like_cost() -> None:
+    base = spread(0.5)
+    held_out = outcomes(nothing=base, recalling=base - 0.002, moving=base - 0.01)
+    taught = outcomes(nothing=base, recalling=base + 0.45, moving=base + 0.5)
+    assert choose(held_out, held_out, taught, NOTHING).name == "recalling"
 
 
 def test_bystanders_count_where_the_lessons_know_no_strangers() -> None:
-    base = spread(0.5)
-    held_out = {"nothing": base, "pushy": base + 0.1}
-    bystanders = {"nothing": base, "pushy": base - 0.2}
-    covered = traffic(held_out, bystanders, "nothing", strangers=0.0, untouched=0.0)
+    base, pushy = spread(0.5), Option("pushy")
+    held_out = outcomes(nothing=base, pushy=base + 0.1)
+    bystanders = outcomes(nothing=base, pushy=base - 0.2)
+    covered = traffic(held_out, bystanders, NOTHING, strangers=0.0, untouched=0.0)
     assert covered == held_out
-    open_field = traffic(held_out, bystanders, "nothing", strangers=0.0, untouched=1.0)
-    assert open_field["nothing"] == pytest.approx(base)
-    assert open_field["pushy"] == pytest.approx(base + 0.5 * 0.1 - 0.5 * 2 * 0.2)
+    open_field = traffic(held_out, bystanders, NOTHING, strangers=0.0, untouched=1.0)
+    assert open_field[NOTHING] == pytest.approx(base)
+    assert open_field[pushy] == pytest.approx(base + 0.5 * 0.1 - 0.5 * 2 * 0.2)
 
 
 def test_units_that_do_not_resemble_their_document_are_dropped(opened: Opener) -> None:

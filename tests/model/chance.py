@@ -17,7 +17,7 @@ from evokey.evolution.guarded import Guarded
 from evokey.evolution.policy import Proposal
 from evokey.fusion import Fusion
 from evokey.retriever import Retriever
-from evokey.types import Choice
+from evokey.types import Choice, Reach
 
 SPREADS = (0.0, 0.5, 1.0)
 STEPS = (0.0, 0.25, 1.0, 8.0)
@@ -29,6 +29,7 @@ LENSED = {
     "sparse": [(strength, OPEN) for strength in STRENGTHS],
 }
 PLACES = (None, 0.5, 1.0, 1.0)
+NEAR = (-1.0, 0.2345, 0.5432, 0.8765)
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -43,7 +44,14 @@ class Chance(Guarded):
         choice = {one.name: _turned(one, _still(lot), lot) for one in retrievers}
         # The guarded policy fills in the rest, from one lesson alone: that is quick.
         proposal = super().propose(retrievers, fusion, lessons.only(lessons.queries[:1]), *rest)
-        return replace(proposal, choice=choice, weights=weights, changes=True)
+        return replace(proposal, choice=choice, weights=weights, changes=True, reach=_reach(retrievers, lot))
+
+
+def _reach(retrievers: Sequence[Retriever], lot: random.Random) -> Reach | None:
+    """Two times of three, where a retriever can tell what is near."""
+    measure = next((one.name for one in retrievers if one.kind == "dense"), None)
+    least, weights = lot.choice(NEAR), lot.choice(NEAR)
+    return None if measure is None or lot.random() < 1 / 3 else Reach(measure, least, weights)
 
 
 def _still(lot: random.Random) -> Choice:

@@ -20,7 +20,7 @@ import numpy as np
 
 from evokey.encoders.bm25 import BM25
 from evokey.encoders.wordllama import WordLlamaEncoder
-from evokey.types import Choice, Document, Vectors
+from evokey.types import Choice, Document, Reach, Vectors
 
 K1, B = 0.9, 0.4
 SPARSE_WEIGHT = 0.75
@@ -61,6 +61,7 @@ class Epoch:
     choice: Mapping[str, Choice] = field(default_factory=dict)
     """Empty: the untaught index."""
     weights: Mapping[str, float] = field(default_factory=dict)
+    reach: Reach | None = None
 
 
 @dataclass(frozen=True)
@@ -335,13 +336,13 @@ class Oracle:
         self.held &= {lesson.number for lesson in kept}
         return count
 
-    def publish(self, lessons: frozenset[int], choice: Mapping[str, Choice], weights: Mapping[str, float]) -> None:
-        self.epochs.append(Epoch(lessons, dict(choice), dict(weights)))
+    def publish(self, epoch: Epoch) -> None:
+        self.epochs.append(epoch)
 
-    def known(self, epoch: Epoch) -> tuple[list[int], Mapping[str, Choice], Mapping[str, float]]:
+    def known(self, epoch: Epoch) -> tuple[list[int], Mapping[str, Choice], Mapping[str, float], Reach | None]:
         """What an epoch comes to: the lessons in it that are not forgotten, and what was chosen."""
         lessons = [lesson.number for lesson in self.lessons if lesson.number in epoch.lessons]
-        return lessons, epoch.choice, epoch.weights
+        return lessons, epoch.choice, epoch.weights, epoch.reach
 
     @property
     def taking_part(self) -> frozenset[int]:
@@ -352,7 +353,7 @@ class Oracle:
         """Its lessons take part, and no others."""
         self.held = {lesson.number for lesson in self.lessons if lesson.number not in to.lessons}
         self.asked = to.lessons
-        self.publish(to.lessons, to.choice, to.weights)
+        self.publish(to)
 
     @property
     def set_aside(self) -> int:
@@ -396,7 +397,7 @@ class Oracle:
 
     def search(self, query: str, where: Mapping[str, Any] | None = None, epoch: Epoch | None = None) -> Ranking:
         """Everything that is found, best first, by the given epoch or the current one."""
-        state = self.epochs[-1] if epoch is None else epoch
+        state = self.reached(query, self.epochs[-1] if epoch is None else epoch)
         among = {id for id, document in self.documents.items() if _meets(document, where or {})}
         rankings, trusts = [], []
         for name in self.encoders:
@@ -418,12 +419,24 @@ class Oracle:
                 fused[id] = fused.get(id, 0.0) + weights[name] * max(trust, LEAST_TRUST) * score
         return self._ordered({id: score for id, score in fused.items() if score > 0})
 
+    def reached(self, query: str, epoch: Epoch) -> Epoch:
+        """An epoch as far as it reaches a query."""
+        if epoch.reach is None:
+            return epoch
+        taught = {*self.taught(epoch.lessons), *self.wrong(epoch.lessons)}
+        likeness = [float(np.vecdot(_vector(query), _vector(text))) for text in taught]
+        nearest = 1.0 if query in taught else max(likeness, default=-math.inf)
+        if nearest < epoch.reach.least:
+            return Epoch(epoch.lessons)
+        return epoch if nearest >= epoch.reach.weights else replace(epoch, weights=self.untaught_weights)
+
     def view(self, name: str, query: str, id: str) -> View | None:
         """What one retriever makes of a document now; None if it has no key."""
-        retriever, learned = self._retriever(name), self._learned(name, self.epochs[-1])
+        state = self.reached(query, self.epochs[-1])
+        retriever, learned = self._retriever(name), self._learned(name, state)
         if id not in retriever.rows:
             return None
-        question = self._question(name, query, self.epochs[-1])
+        question = self._question(name, query, state)
         row = retriever.rows[id]
         after = question.score(row) if learned is None else learned.score(id, question)
         return View(question.said(row), after, question.turned, question.because)

@@ -249,7 +249,7 @@ class Machine(RuleBasedStateMachine):
         report = self.writer.evolve(dry_run=dry_run)
         self.check_report(report, numbers)
         assert ("on hold" in report.reason) == bool(oracle.held)
-        new = Epoch(numbers, report.choice, report.weights)
+        new = Epoch(numbers, report.choice, report.weights, report.reach)
         unchanged = bool(self.current) and oracle.known(new) == oracle.known(current)
         publishes = not dry_run and not unchanged and bool(report.choice or current.choice)
         assert report.published == publishes
@@ -257,7 +257,7 @@ class Machine(RuleBasedStateMachine):
         if not dry_run:
             oracle.asked = numbers
         if publishes:
-            oracle.publish(numbers, report.choice, report.weights)
+            oracle.publish(new)
             self.tally.published += 1
 
     def check_report(self, report: EpochReport, numbers: frozenset[int]) -> None:
@@ -280,7 +280,7 @@ class Machine(RuleBasedStateMachine):
             assert report.weights == self.oracle.untaught_weights
         assert (report.held_out is None) == few
         self.tally.cross_fits += not few
-        before, after = Epoch(), Epoch(numbers, report.choice, report.weights)
+        before, after = Epoch(), Epoch(numbers, report.choice, report.weights, report.reach)
         assert report.taught is not None
         assert report.taught.queries == len(self.oracle.taught(numbers))
         for value, epoch in ((report.taught.before, before), (report.taught.after, after)):
@@ -338,7 +338,7 @@ class Machine(RuleBasedStateMachine):
             if self.current or report.choice:
                 choice = self.writer.epochs()[-1].choice
                 assert unanchored(choice) == unanchored(report.choice)  # the same documents have other numbers there
-                self.oracle.publish(learned, choice, report.weights)
+                self.oracle.publish(Epoch(learned, choice, report.weights, report.reach))
             assert self.writer.stats().epoch == self.current
             for query in PROBES:
                 assert plain(self.writer.search(query)) == plain(twin.search(query))
@@ -528,7 +528,10 @@ class Machine(RuleBasedStateMachine):
             return
         known = self.oracle.known
         lessons = [frozenset(range(1, one.lessons_to + 1)) - one.omitted for one in memory.epochs()]
-        kept = [known(Epoch(had, one.choice, one.weights)) for had, one in zip(lessons, memory.epochs(), strict=True)]
+        kept = [
+            known(Epoch(had, one.choice, one.weights, one.reach))
+            for had, one in zip(lessons, memory.epochs(), strict=True)
+        ]
         assert kept == [known(one) for one in self.oracle.epochs]
         assert [one.number for one in memory.epochs() if one.redacted] == list(range(1, self.redacted + 1))
         assert memory.pins() == self.pins

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from functools import partial
 
 from evokey.evolution.attribution import Attribution
-from evokey.evolution.choosing import Outcomes
+from evokey.evolution.evaluation import Evaluation
 from evokey.evolution.evidence import Taught
 from evokey.evolution.fit import NOTHING, Fit
 from evokey.evolution.guarded import Guarded
@@ -81,14 +81,14 @@ class NoGuard(Guarded):
         own = fit.own.outcomes(fit.choices())
         return max(own, key=lambda choice: float(own[choice].mean()))
 
-    def decide(
-        self, held_out: Outcomes[Plan], expected: Outcomes[Plan], taught: Outcomes[Plan], untaught: Plan
-    ) -> Plan:
-        return max(taught, key=lambda plan: float(taught[plan].mean()))
+    def decide(self, known: Evaluation, untaught: Plan) -> Plan:
+        return max(known.plans, key=lambda plan: float(known.taught[plan].mean()))
 
 
 class NoRows(Guarded):
     """Moved keys alone."""
+
+    recall = ()
 
     def grid(self, units: bool) -> list[Choice]:
         return [choice for choice in super().grid(units) if choice.handicap is None]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evokey.evolution.attribution import Attribution
 from evokey.evolution.evidence import Taught, sample
 from evokey.evolution.judge import DEPTH
+from evokey.reach import Neighbours
 from evokey.retriever import Retriever
 from evokey.types import Ranking
 
@@ -31,22 +31,14 @@ def beside(retriever: Retriever, taught: Attribution, searched: Sequence[str]) -
     asked = sample([taught.texts[column] for column in columns], LOOKED_AT)
     if not searched or len(asked) < 2:
         return []
-    among = _likeness(retriever, asked, asked)
+    neighbours = Neighbours(retriever, asked)
+    among, near = (neighbours.table([retriever.lesson(text, {}) for text in some]) for some in (asked, searched))
     np.fill_diagonal(among, -np.inf)
     far, farther = np.quantile(among.max(axis=1), (FAR, FARTHER), method="lower")
-    near = _likeness(retriever, searched, asked).max(axis=1)
+    near = near.max(axis=1)
     if (near < farther).mean() <= ELSEWHERE:
         return []
     return [searched[at] for at in np.flatnonzero(near < far).tolist()]
-
-
-def _likeness(retriever: Retriever, searched: Sequence[str], asked: Sequence[str]) -> NDArray[np.float32]:
-    """How like queries are to taught ones: as a share of what the larger of the two is like itself."""
-    texts = retriever.texts(asked)
-    questions, others = ([retriever.lesson(text, {}) for text in some] for some in (searched, asked))
-    own, theirs = (np.array([one.self_similarity for one in some], np.float32) for some in (questions, others))
-    most = np.maximum(np.maximum(own[:, None], theirs), np.float32(1e-12))
-    return np.asarray(texts.total(texts.table(questions)) / most, np.float32)
 
 
 def as_they_are(queries: Sequence[str], pools: Mapping[str, Ranking]) -> Taught:

@@ -2,57 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from evokey.types import Choice, Scores
+from evokey.types import Scores
 
 FAITHFUL = 0.9
 """The share of the possible gain for taught queries that a choice must give them."""
+RECALLED, FOUND = 0.75, 0.98
+"""The share of what recall rows alone would give taught queries below which these are what is learned; and the share
+that recall rows must then give. Where held-out queries cannot speak for anything else, it is asked of every choice."""
+ALL_UNRELATED = 0.9
+"""The share of held-out queries about untouched documents from which on they cannot: they have nothing to gain."""
 STRANGERS = 0.5
 """The share of future queries, among documents that no lesson touches, that is about such documents."""
 HARM = 2.0
-NEAR, CLEARLY = 0.5, 1.0
-"""How many standard errors behind the best still count as good as the best; and how many ahead are clearly better."""
+NEAR, CLEARLY, BEYOND_DOUBT = 0.5, 1.0, 2.0
+"""How many standard errors behind the best still count as good as the best; and how many ahead are clearly better, or
+beyond doubt."""
 EQUAL = 0.01
 """What taught queries may lose among choices that count as equal."""
 TRIFLE = 0.0005
 """The share of held-out quality that may be lost for their sake, if it is within the noise."""
-T = TypeVar("T")
+T = TypeVar("T", bound="Option")
 Outcomes = Mapping[T, Scores]
 """nDCG@10 of some queries under each choice."""
 
 
-def chosen(
+class Option(Protocol):
+    """A choice of one retriever, or a plan of all."""
+
+    @property
+    def reserve(self) -> float:
+        """How far recall rows hold back: they reach into questions that nobody has taught yet."""
+        ...
+
+    @property
+    def recalls(self) -> bool:
+        """Whether taught queries are kept as keys, and nothing else is learned."""
+        ...
+
+
+def choose(
     held_out: Outcomes[T],
     expected: Outcomes[T],
     taught: Outcomes[T],
     untaught: T,
-    reserve: Callable[[T], float] = lambda _: 0.0,
+    *,
+    most_reserved: bool = False,
+    unrelated: float = 0.0,
 ) -> T:
     """The choice to make, from what each does to held-out queries, to expected traffic, and to the taught queries.
 
     1. Harmless: held-out queries do not fall below the untaught index (but for a trifle that is within the noise).
     2. Faithful: of these, those that give the taught queries most of what any of them gives.
     3. Of these, as good as the best for the traffic to expect (within the noise), the best for the taught queries;
-       among equals the most reserved, and then the best for the traffic.
+       among equals the most reserved, if wanted, and then the best for the traffic.
+    4. What was taught is found again, always: where the choice so made does not see to that, taught queries are kept
+       as keys, and nothing else is learned. (Where every question is taught once, no held-out query is related to a
+       lesson, and all that is learned looks like cost.) unrelated: the share of such held-out queries.
     """
+    own = {choice: float(scores.mean()) for choice, scores in taught.items() if choice in held_out}
+    blind = unrelated >= ALL_UNRELATED
     harmless = [choice for choice in held_out if _harmless(held_out[choice], held_out[untaught])]
-    own = {choice: float(taught[choice].mean()) for choice in harmless}
-    enough = own[untaught] + FAITHFUL * (max(own.values()) - own[untaught])
-    faithful = [choice for choice in harmless if own[choice] >= enough]
+    faithful = _faithful(harmless, own, untaught, FAITHFUL)
     best = max((expected[choice] for choice in faithful), key=lambda scores: float(scores.mean()))
     near = [choice for choice in faithful if behind(best, expected[choice]) <= NEAR]
     most = max(own[choice] for choice in near)
     equals = [choice for choice in near if own[choice] >= most - EQUAL]
-    return max(equals, key=lambda choice: (reserve(choice), float(expected[choice].mean())))
+
+    def rank(choice: T) -> tuple[float, ...]:
+        """Who has nothing to gain cannot tell which of the equals is better: the taught queries and caution do."""
+        worth = float(expected[choice].mean())
+        return (round(own[choice], 2), choice.reserve, worth) if blind else (most_reserved and choice.reserve, worth)
+
+    usual = max(equals, key=rank)
+    recalling = [choice for choice in held_out if choice.recalls]
+    enough = FOUND if blind else RECALLED
+    if not recalling or usual in _faithful([*recalling, usual], own, untaught, enough):
+        return usual
+    found = _faithful(recalling, own, untaught, FOUND)
+    return max(found, key=lambda choice: (choice.reserve, float(expected[choice].mean())))
 
 
-def reserved(choice: Choice) -> float:
-    """How far recall rows hold back: they reach into questions that nobody has taught yet."""
-    return np.inf if choice.handicap is None else choice.handicap
+def _faithful(choices: Sequence[T], own: Mapping[T, float], untaught: T, share: float) -> list[T]:
+    """Those that give the taught queries this share of what any of them gives."""
+    enough = own[untaught] + share * (max(own[choice] for choice in choices) - own[untaught])
+    return [choice for choice in choices if own[choice] >= enough]
 
 
 def traffic(
@@ -76,7 +114,12 @@ def traffic(
 
 def sparing(pinned: Outcomes[T], untaught: T) -> list[T]:
     """Choices under which no pinned query is worse than in the untaught index."""
-    return [choice for choice, scores in pinned.items() if (scores >= pinned[untaught] - 1e-9).all()]
+    return [choice for choice, scores in pinned.items() if harmless_for(scores, pinned[untaught])]
+
+
+def harmless_for(scores: Scores, untaught: Scores) -> bool:
+    """Whether no single query is worse off."""
+    return bool((scores >= untaught - 1e-9).all())
 
 
 def joined(folds: Sequence[Outcomes[T]]) -> dict[T, Scores]:

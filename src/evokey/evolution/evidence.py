@@ -36,6 +36,11 @@ class Taught:
         """The expansion units of a query that may count for a document."""
         return self.units.get(query, ())
 
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """All queries for which a document was named right or wrong, in alphabetical order."""
+        return tuple(sorted({*self.grades, *self.wrong}))
+
     def only(self, queries: Sequence[str]) -> Taught:
         return Taught({query: self.grades[query] for query in queries}, self.units)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evokey.evolution.attribution import Attribution
 from evokey.evolution.bystanders import as_they_are, beside
-from evokey.evolution.choosing import CLEARLY, Outcomes, behind, chosen, joined, reserved, sparing, traffic
+from evokey.evolution.choosing import CLEARLY, Outcomes, behind, choose, joined, sparing, traffic
 from evokey.evolution.evidence import Taught, folds, sample
 from evokey.evolution.focus import Focus
 from evokey.evolution.trial import Trial
@@ -48,15 +48,17 @@ class Fit:
         pins: Taught,
         searched: Sequence[str],
     ) -> None:
-        self._policy = policy
+        self._policy, self.retriever, self.pools = policy, retriever, pools
         wrong = policy.negatives and retriever.kind != "multi"  # appended vectors push nobody away
         attribution = policy.attribution(retriever, lessons, wrong=wrong)
         wanted = policy.lens in ("all", retriever.kind) and len(lessons.queries) >= FEW
         focus = Focus(retriever, attribution) if wanted else None
-        others = beside(retriever, attribution, searched)
-        turns = focus.turns(at_home=len(searched) >= HEARD and not others) if focus else ()
-        lenses = focus.lenses(turns) if focus else {}
-        self._beside = Trial(retriever, attribution, as_they_are(others, pools), pools, lenses)
+        self._attribution = attribution
+        self.strangers = beside(retriever, attribution, searched)
+        """Queries of the traffic that are far from every lesson."""
+        turns = focus.turns(at_home=len(searched) >= HEARD and not self.strangers) if focus else ()
+        self._all_lenses = lenses = focus.lenses(turns) if focus else {}
+        self._beside = self.ask(as_they_are(self.strangers, pools))
         self._anchored = focus.anchored if focus else 0
         self._lenses = [turn for turn in lenses if self._kept(*self._turned(turn, [NOTHING])) >= 1 - UNSETTLED]
         self.pinned = Trial(retriever, attribution, pins, pools, lenses, deep=True)  # a promise is kept to the letter
@@ -66,10 +68,15 @@ class Fit:
         ]
         self.own = Trial(retriever, attribution, lessons.only(sample(lessons.queries, OWN_ASKED)), pools, lenses)
         asked = sum(len(trial.asked) for trial in self.folds)
-        self.strangers = sum(trial.strangers() for trial in self.folds) / max(asked, 1)
+        self.unrelated = sum(trial.unrelated() for trial in self.folds) / max(asked, 1)
         """The share of the held-out queries whose documents the other folds never touched."""
+        self.learners = attribution.learners
         self.untouched = 1 - len(attribution.learners) / max(len(retriever.store.rows), 1)
         self._pushes = attribution.push is not None
+
+    def ask(self, queries: Taught) -> Trial:
+        """These queries, asked of all that was taught."""
+        return Trial(self.retriever, self._attribution, queries, self.pools, self._all_lenses)
 
     def choices(self) -> list[Choice]:
         """The grid, without what makes a pinned query worse."""
@@ -121,8 +128,10 @@ class Fit:
         folds = [trial.outcomes_and_bystanders(choices) for trial in self.folds]
         held_out = joined([asked for asked, _ in folds])
         bystanders = joined([others for _, others in folds])
-        expected = traffic(held_out, bystanders, NOTHING, strangers=self.strangers, untouched=self.untouched)
-        return chosen(held_out, expected, self.own.outcomes(choices), NOTHING, reserved), expected
+        expected = traffic(held_out, bystanders, NOTHING, strangers=self.unrelated, untouched=self.untouched)
+        return choose(
+            held_out, expected, self.own.outcomes(choices), NOTHING, most_reserved=True, unrelated=self.unrelated
+        ), expected
 
 
 def _held(

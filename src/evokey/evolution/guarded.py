@@ -13,16 +13,18 @@ from typing import Any, ClassVar
 
 from evokey.errors import InvalidSettings
 from evokey.evolution.attribution import Attribution, attribute
-from evokey.evolution.choosing import Outcomes, traffic
+from evokey.evolution.choosing import sparing
+from evokey.evolution.evaluation import Evaluation
 from evokey.evolution.evidence import Taught
 from evokey.evolution.fit import FEW, NOTHING, STEPS, Fit
 from evokey.evolution.focus import Focus
-from evokey.evolution.jury import Jury, Plan, chosen_plan, planned
+from evokey.evolution.jury import Jury, Plan, choose_plan, make_plans
+from evokey.evolution.nearness import ALL
 from evokey.evolution.policy import Log, Proposal
 from evokey.fusion import Fusion
 from evokey.overlay import UNTAUGHT, Overlay
 from evokey.retriever import Retriever
-from evokey.types import Choice, Quality, Ranking
+from evokey.types import Choice, Quality, Ranking, Reach
 
 SPREADS = (0.0, 0.5, 1.0)
 UNITS = (0.0, 0.5, 1.0, 2.0)
@@ -44,6 +46,8 @@ class Guarded:
             raise InvalidSettings(f"policy guarded: lens is one of {', '.join(LENSES)}, not {self.lens!r}")
 
     weighs: ClassVar[bool] = False
+    recall: ClassVar[Sequence[float]] = tuple(one for one in HANDICAPS if one is not None)
+    """Handicaps of recall rows where nothing else is learned."""
     _attributed: dict[str, tuple[tuple[Taught, Any, bool], Attribution]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -60,18 +64,25 @@ class Guarded:
         searched: Sequence[str] = (),
     ) -> Proposal:
         names = fusion.names
-        untaught: Plan = (tuple(NOTHING for _ in names), fusion.untaught)
+        untaught = Plan(tuple(NOTHING for _ in names), fusion.untaught)
         fits = [Fit(self, one, lessons, pools[one.name], pins, searched) for one in retrievers]
         jury = Jury(fits, fusion, lessons, pins)
         if len(lessons.queries) < FEW:
             return self._few(names, untaught, jury)
-        plans = jury.sparing(planned([self.choose(fit) for fit in fits], untaught, fusion.weightings()), untaught)
-        held_out, bystanders = jury.held_out(plans), jury.held_out(plans, bystanders=True)
-        shares = {"strangers": fits[0].strangers, "untouched": fits[0].untouched}
-        expected = traffic(held_out, bystanders, untaught, **shares)
-        plan = self.decide(held_out, expected, jury.taught(plans), untaught)
-        quality = Quality(float(held_out[untaught].mean()), float(held_out[plan].mean()), len(held_out[plan]))
-        return self._proposal(names, plan, untaught, jury, quality)
+        plans = make_plans([self.choose(fit) for fit in fits], untaught, fusion.weightings(), self.recall)
+        known = Evaluation(jury, plans, untaught, (fits[0].unrelated, fits[0].untouched))
+        plan = known.tighten(self.decide(known, untaught))
+        held_out, taught, unrelated = known.quality(plan)
+        near = jury.nearness
+        everywhere = plan.least == ALL and plan.weights == untaught.weights
+        reach = None if near is None or everywhere else Reach(near.retriever.name, plan.least, jury.sure)
+        return replace(
+            _proposal(names, plan, taught),
+            held_out=held_out,
+            unrelated=unrelated,
+            reach=reach,
+            changes=plan != untaught,
+        )
 
     def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
         if not (log.taught.queries or (choice.away and log.taught.wrong)):
@@ -104,27 +115,24 @@ class Guarded:
         """One retriever's choice."""
         return fit.choose()
 
-    def decide(
-        self, held_out: Outcomes[Plan], expected: Outcomes[Plan], taught: Outcomes[Plan], untaught: Plan
-    ) -> Plan:
+    def decide(self, known: Evaluation, untaught: Plan) -> Plan:
         """What all retrievers do together."""
-        return chosen_plan(held_out, expected, taught, untaught)
+        return choose_plan(known.held_out, known.expected, known.taught, untaught, known.unrelated)
 
     def _few(self, names: Sequence[str], untaught: Plan, jury: Jury) -> Proposal:
         """Recall rows alone, at the largest handicap at which the taught queries do best."""
-        rows = [_all(Choice(handicap=handicap), untaught) for handicap in FEW_HANDICAPS]
-        plans = jury.sparing([*rows, untaught], untaught)
-        own = jury.taught(plans)
+        rows = [_all(Choice(handicap=handicap), untaught) for handicap in self.recall if handicap in FEW_HANDICAPS]
+        plans = sparing(jury.pinned([*rows, untaught]).outcomes, untaught)
+        own = jury.taught([*plans, untaught]).outcomes
         plan = max(plans, key=lambda plan: round(float(own[plan].mean()), 3))
-        return self._proposal(names, plan if own[plan].any() else untaught, untaught, jury, held_out=None)
-
-    def _proposal(
-        self, names: Sequence[str], plan: Plan, untaught: Plan, jury: Jury, held_out: Quality | None
-    ) -> Proposal:
-        own = jury.taught([untaught, plan])
+        plan = plan if own[plan].any() else untaught
         taught = Quality(float(own[untaught].mean()), float(own[plan].mean()), len(own[plan]))
-        choice, weights = (dict(zip(names, part, strict=True)) for part in plan)
-        return Proposal(choice, weights, held_out, taught, changes=plan != untaught)  # type: ignore[arg-type]
+        return replace(_proposal(names, plan, taught), changes=plan != untaught)
+
+
+def _proposal(names: Sequence[str], plan: Plan, taught: Quality) -> Proposal:
+    choice, weights = dict(zip(names, plan.choices, strict=True)), dict(zip(names, plan.weights, strict=True))
+    return Proposal(choice, weights, None, taught, changes=True)
 
 
 def _grid(units: bool) -> list[Choice]:
@@ -136,4 +144,4 @@ def _grid(units: bool) -> list[Choice]:
 
 
 def _all(choice: Choice, untaught: Plan) -> Plan:
-    return tuple(choice for _ in untaught[0]), untaught[1]
+    return untaught._replace(choices=tuple(choice for _ in untaught.choices))

@@ -1,45 +1,139 @@
-"""Plans, judged by the fused ranking: what all retrievers do together."""
+"""Plans, judged by the fused ranking: what all retrievers do together, and for which questions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
-from evokey.evolution.choosing import CLEARLY, Outcomes, behind, chosen, joined, sparing
+from evokey.evolution.choosing import BEYOND_DOUBT, Outcomes, behind, choose, joined
 from evokey.evolution.evidence import FOLDS, Taught
 from evokey.evolution.fit import NOTHING, Fit
+from evokey.evolution.judge import DEPTH as TOP
 from evokey.evolution.judge import Judge, ideal
+from evokey.evolution.nearness import ALL, Nearest, Nearness
 from evokey.evolution.trial import Trial
 from evokey.fusion import DEPTH, Fusion, Weights
 from evokey.types import Choice, Ranking, Scores
 
-Plan = tuple[tuple[Choice, ...], Weights]
-"""A choice for each retriever, and the weight of each in the fused score."""
+HARDLY = 0.1
+"""The share of held-out queries about documents that no other lesson touches, among all that might be, below which
+hardly anything is known of such questions."""
+SAME = 0.95
+"""The likeness of a question that is all but the same."""
+
+
+class Plan(NamedTuple):
+    choices: tuple[Choice, ...]
+    """One for each retriever."""
+    weights: Weights
+    """The weight of each in the fused score."""
+    least: float = ALL
+    """How like a taught query a question must be for the plan to act on it."""
+
+    @property
+    def reserve(self) -> float:
+        """How far recall rows hold back."""
+        return min(one.reserve for one in self.choices)
+
+    @property
+    def recalls(self) -> bool:
+        """Whether taught queries are kept as keys of every retriever, and nothing else is learned."""
+        return all(one.recalls for one in self.choices)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """nDCG@10 of some queries under each plan, wherever it acts; and how near each is to a taught query."""
+
+    outcomes: Mapping[Plan, Scores]
+    near: Nearest | None = None
+    sure: float = ALL
+    """How near it must be for other weights than the untaught ones."""
+
+    def at(self, plans: Iterable[Plan], untaught: Plan) -> dict[Plan, Scores]:
+        """The same under plans that act near taught queries alone: the untaught index answers the others."""
+        return {plan: self._at(plan, untaught) for plan in plans}
+
+    def _at(self, plan: Plan, untaught: Plan) -> Scores:
+        whole = plan._replace(least=ALL)
+        scores = self.outcomes[whole]
+        if self.near is None:
+            return scores
+        if plan.weights != untaught.weights:
+            usual = self.outcomes[whole._replace(weights=untaught.weights)]
+            scores = np.where(self.near >= self.sure, scores, usual)
+        return np.where(self.near >= plan.least, scores, self.outcomes[untaught])
 
 
 class Jury:
     """Judges plans by the fused ranking."""
 
     def __init__(self, fits: Sequence[Fit], fusion: Fusion, lessons: Taught, pins: Taught) -> None:
-        self._fits, self._fusion, self._grades = fits, fusion, lessons.grades
-        self._pinned = pins.grades
+        self._fits, self._fusion, self._lessons, self._pins = fits, fusion, lessons, pins
+        measure = next((fit.retriever for fit in fits if fit.retriever.kind != "sparse"), None)
+        self.nearness = Nearness(measure, lessons.judged) if measure is not None and lessons.queries else None
 
-    def sparing(self, plans: Sequence[Plan], untaught: Plan) -> list[Plan]:
-        """Those of the plans that make no pinned query worse."""
-        judged = self._judged(plans, [fit.pinned for fit in self._fits], grades=self._pinned)
-        return sparing(judged, untaught)
+    @cached_property
+    def floor(self) -> float:
+        """How near a question must be in any case. Where hardly a lesson is about a document that no other lesson is
+        about, nobody can tell what questions about the others would lose: it must be nearer than these are."""
+        fit = self._fits[0]
+        if self.nearness is None or fit.unrelated >= HARDLY * fit.untouched:
+            return ALL
+        return self.nearness.of_documents(fit.learners)
 
-    def held_out(self, plans: Sequence[Plan], *, bystanders: bool = False) -> dict[Plan, Scores]:
+    @cached_property
+    def levels(self) -> tuple[float, ...]:
+        """How near a question may have to be, the least first."""
+        if self.nearness is None:
+            return (ALL,)
+        return tuple(sorted({max(level, self.floor) for level in (ALL, *self.nearness.levels, SAME)}))
+
+    @cached_property
+    def sure(self) -> float:
+        """How near it must be for learned weights."""
+        return ALL if self.nearness is None else max(self.nearness.sure, self.floor)
+
+    def pinned(self, plans: Sequence[Plan]) -> Judged:
+        trials = [fit.pinned for fit in self._fits]
+        return Judged(self._judge(plans, trials, grades=self._pins.grades), self._near(trials[0].asked), self.sure)
+
+    def held_out(self, plans: Sequence[Plan], *, bystanders: bool = False) -> Judged:
         trials = [[fit.folds[index] for fit in self._fits] for index in range(FOLDS)]
-        return joined([self._judged(plans, fold, bystanders=bystanders) for fold in trials])
+        near = None
+        if self.nearness is not None:
+            near = np.concatenate([self.nearness.of(fold[0].asked, without=index) for index, fold in enumerate(trials)])
+        return Judged(joined([self._judge(plans, fold, bystanders=bystanders) for fold in trials]), near, self.sure)
 
-    def taught(self, plans: Sequence[Plan]) -> dict[Plan, Scores]:
-        return self._judged(plans, [fit.own for fit in self._fits])
+    def taught(self, plans: Sequence[Plan]) -> Judged:
+        return Judged(self._judge(plans, [fit.own for fit in self._fits]))
 
-    def _judged(
+    def traffic(self, plans: Sequence[Plan]) -> Judged | None:
+        """Questions of the traffic that are far from every lesson; None if there were none. What they find untaught
+        counts as right."""
+        measured = next((fit for fit in self._fits if fit.retriever.kind != "sparse"), self._fits[0])
+        found = {query: numbers for query in measured.strangers if (numbers := self._found(query))}
+        if not found:
+            return None
+        trials = [fit.ask(Taught(found, {})) for fit in self._fits]
+        return Judged(self._judge(plans, trials, grades=found), self._near(trials[0].asked), self.sure)
+
+    def _found(self, query: str) -> dict[int, float]:
+        """What a query finds untaught: the first ten of the fused ranking."""
+        pools = [fit.pools[query] for fit in self._fits]
+        trusts = [fit.retriever.lesson(query, {}).trust for fit in self._fits]
+        fused = self._fusion.fused(pools, trusts, self._fusion.untaught, TOP) if len(pools) > 1 else pools[0]
+        return dict.fromkeys(fused.numbers[:TOP].tolist(), 1.0)
+
+    def _near(self, asked: Sequence[str]) -> Nearest | None:
+        return None if self.nearness is None else self.nearness.of(asked)
+
+    def _judge(
         self,
         plans: Sequence[Plan],
         trials: Sequence[Trial],
@@ -48,15 +142,15 @@ class Jury:
         grades: Mapping[str, Mapping[int, float]] | None = None,
     ) -> dict[Plan, Scores]:
         if len(trials) == 1:
-            choices = list(dict.fromkeys(plan[0][0] for plan in plans))
+            choices = list(dict.fromkeys(plan.choices[0] for plan in plans))
             outcomes = trials[0].outcomes_and_bystanders(choices)[1] if bystanders else trials[0].outcomes(choices)
-            return {plan: outcomes[plan[0][0]] for plan in plans}
-        variants = [list(dict.fromkeys(plan[0][part] for plan in plans)) for part in range(len(trials))]
+            return {plan: outcomes[plan.choices[0]] for plan in plans}
+        variants = [list(dict.fromkeys(plan.choices[part] for plan in plans)) for part in range(len(trials))]
         ranked = [
             {choice: trial.rankings(choice, DEPTH, bystanders=bystanders) for choice in choices}
             for trial, choices in zip(trials, variants, strict=True)
         ]
-        known = self._grades if grades is None else grades
+        known = self._lessons.grades if grades is None else grades
         judged = [
             self._fused(known[query], plans, variants, ranked, index) for index, query in enumerate(trials[0].asked)
         ]
@@ -77,8 +171,8 @@ class Jury:
             return np.zeros(len(plans))
         first = np.cumsum([0, *(len(choices) for choices in variants)])
         mix = np.zeros((len(plans), len(parts)))
-        for row, (choices, weights) in enumerate(plans):
-            for part, (choice, weight) in enumerate(zip(choices, weights, strict=True)):
+        for row, plan in enumerate(plans):
+            for part, (choice, weight) in enumerate(zip(plan.choices, plan.weights, strict=True)):
                 mix[row, first[part] + variants[part].index(choice)] = weight
         scores = mix @ shares
         gains = np.array([grades.get(int(number), 0.0) for number in numbers], np.float32)
@@ -86,15 +180,20 @@ class Jury:
         return Judge(np.broadcast_to(gains, table.shape), np.full(len(plans), ideal(grades)))(table)
 
 
-def planned(choices: Sequence[Choice], untaught: Plan, weightings: Sequence[Weights]) -> list[Plan]:
-    """Every retriever taught or not, and with the wrong pushed away or not, under all weightings; the untaught plan
-    first."""
-    taught_or_not = list(product(*(dict.fromkeys((NOTHING, replace(one, away=0.0), one)) for one in choices)))
-    return list(dict.fromkeys([untaught, *product(taught_or_not, weightings)]))
+def make_plans(
+    choices: Sequence[Choice], untaught: Plan, weightings: Sequence[Weights], recall: Sequence[float]
+) -> list[Plan]:
+    """Every retriever taught or not, and with the wrong pushed away or not, under all weightings; recall rows alone,
+    with these handicaps; the untaught plan first."""
+    variants = [dict.fromkeys((NOTHING, replace(one, away=0.0), one)) for one in choices]
+    rows = [untaught._replace(choices=tuple(Choice(handicap=handicap) for _ in choices)) for handicap in recall]
+    return list(dict.fromkeys([untaught, *rows, *(Plan(*both) for both in product(product(*variants), weightings))]))
 
 
-def chosen_plan(held_out: Outcomes[Plan], expected: Outcomes[Plan], taught: Outcomes[Plan], untaught: Plan) -> Plan:
-    """Other weights than the untaught ones only if they are clearly better: they change every ranking."""
-    usual = {plan: scores for plan, scores in held_out.items() if plan[1] == untaught[1]}
-    plan, other = chosen(usual, expected, taught, untaught), chosen(held_out, expected, taught, untaught)
-    return other if behind(expected[other], expected[plan]) > CLEARLY else plan
+def choose_plan(
+    held_out: Outcomes[Plan], expected: Outcomes[Plan], taught: Outcomes[Plan], untaught: Plan, unrelated: float
+) -> Plan:
+    """Other weights than the untaught ones only if they are better beyond doubt: they change every ranking."""
+    usual = {plan: scores for plan, scores in held_out.items() if plan.weights == untaught.weights}
+    plan, other = (choose(some, expected, taught, untaught, unrelated=unrelated) for some in (usual, held_out))
+    return other if behind(expected[other], expected[plan]) > BEYOND_DOUBT else plan

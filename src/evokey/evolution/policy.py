@@ -14,7 +14,7 @@ from evokey.ledger.epochs import Epochs
 from evokey.ledger.lessons import NONE, Lessons, Omitted, Success
 from evokey.overlay import Overlay
 from evokey.retriever import Retriever
-from evokey.types import Choice, Quality, Ranking
+from evokey.types import Choice, Quality, Ranking, Reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,10 @@ class Proposal:
     taught: Quality | None
     changes: bool
     """Whether it differs from the untaught index."""
+    reach: Reach | None = None
+    """Which questions it acts on; None: on all of them."""
+    unrelated: Quality | None = None
+    """What it does to questions about other things."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class Trial:
     def asked(self) -> tuple[str, ...]:
         return self._asked.queries
 
-    def strangers(self) -> int:
+    def unrelated(self) -> int:
         """How many of the asked queries have no right document among the touched ones."""
         touched = set(self._attribution.learners.tolist())
         return sum(not touched & set(self._asked.grades[query]) for query in self.asked)

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 from evokey.ledger.sqlite import Database
-from evokey.types import Choice, Epoch
+from evokey.types import Choice, Epoch, Reach
 
-COLUMNS = "number, kind, lessons_to, choice, weights, time, report, redacted, omitted"
+COLUMNS = "number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach"
 
 
 class Epochs:
@@ -56,10 +56,12 @@ class Epochs:
         """Publish an epoch; returns the number it gets."""
         choice = json.dumps({name: asdict(one) for name, one in epoch.choice.items()})
         written = (choice, json.dumps(dict(epoch.weights)), epoch.time, json.dumps(dict(epoch.report)))
+        reach = None if epoch.reach is None else json.dumps(asdict(epoch.reach))
         with self._db.write() as connection:
             cursor = connection.execute(
-                "INSERT INTO epochs(kind, lessons_to, choice, weights, time, report, omitted) VALUES (?,?,?,?,?,?,?)",
-                (epoch.kind, epoch.lessons_to, *written, _ranges(epoch.omitted)),
+                "INSERT INTO epochs(kind, lessons_to, choice, weights, time, report, omitted, reach)"
+                " VALUES (?,?,?,?,?,?,?,?)",
+                (epoch.kind, epoch.lessons_to, *written, _ranges(epoch.omitted), reach),
             )
         return int(cursor.lastrowid or 0)
 
@@ -78,10 +80,11 @@ UNTAUGHT = Epoch(0, "untaught", 0, {}, {}, 0.0, {})
 
 
 def _epoch(row: tuple[Any, ...]) -> Epoch:
-    number, kind, lessons_to, choice, weights, time, report, redacted, omitted = row
+    number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach = row
     chosen = {name: Choice(**one) for name, one in json.loads(choice).items()}
     told = (json.loads(weights), time, json.loads(report), bool(redacted))
-    return Epoch(number, kind, lessons_to, chosen, *told, _numbers(omitted))
+    near = None if reach is None else Reach(**json.loads(reach))
+    return Epoch(number, kind, lessons_to, chosen, *told, _numbers(omitted), near)
 
 
 def _ranges(numbers: Iterable[int]) -> str:

@@ -1,0 +1,108 @@
+"""Teaching one topic leaves another alone, and what was taught is found again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Dataset, Opener
+
+import evokey
+from evokey.evolution.judge import ndcg
+from evokey.evolution.jury import Judged, Plan
+from evokey.types import Choice
+
+Grades = dict[str, dict[str, Any]]
+
+
+def quality(memory: evokey.Memory, asked: Grades, **options: Any) -> float:
+    scores = []
+    for query, grades in asked.items():
+        ids = [hit.id for hit in memory.search(query, **options)]
+        place = {id: number for number, id in enumerate({*ids, *grades})}
+        scores.append(ndcg([place[id] for id in ids], {place[id]: float(grade) for id, grade in grades.items()}))
+    return float(np.mean(scores))
+
+
+def some(asked: Grades, step: int, start: int = 0) -> Grades:
+    return {query: asked[query] for query in sorted(asked)[start::step]}
+
+
+@pytest.fixture
+def intents(opened: Opener, dataset: Any) -> tuple[evokey.Memory, Grades, Grades]:
+    """Intents and scientific claims in one index; the intents are taught."""
+    taught: Dataset = dataset("clinc150")
+    other: Dataset = dataset("scifact")
+    memory = opened(traffic=0)
+    memory.add([*taught.documents, *other.documents])
+    for query, grades in some(taught.judged, 6).items():
+        memory.feedback(query, relevant=grades)
+    return memory, some(taught.judged, 30, 1), some(other.judged, 2)
+
+
+def test_teaching_one_topic_leaves_another_as_it_was(intents: tuple[evokey.Memory, Grades, Grades]) -> None:
+    memory, related, unrelated = intents
+    report = memory.evolve()
+    assert report.reach is not None and report.reach.retriever == "wordllama"
+    assert report.unrelated is not None and report.unrelated.queries
+    assert quality(memory, related) > 1.4 * quality(memory, related, epoch=0)
+    assert quality(memory, unrelated) >= 0.99 * quality(memory, unrelated, epoch=0)
+    far = [query for query in unrelated if "protein" in query][:10]
+    assert far and all(
+        [(hit.id, hit.score) for hit in memory.search(query)]
+        == [(hit.id, hit.score) for hit in memory.search(query, epoch=0)]
+        for query in far
+    )
+
+
+def test_an_explanation_of_a_question_beyond_reach_is_that_of_the_untaught_index(
+    intents: tuple[evokey.Memory, Grades, Grades],
+) -> None:
+    memory, _, unrelated = intents
+    memory.evolve()
+    query = next(query for query in unrelated if "protein" in query)
+    told = memory.explain(memory.search(query)[0].id, query)
+    assert told.rank_before == told.rank_after == 1
+    assert all(view.before == view.after for view in told.views)
+
+
+@pytest.mark.parametrize("name", ["clinc150", "locomo10"])
+def test_what_was_taught_once_is_found_again(opened: Opener, dataset: Any, name: str) -> None:
+    data: Dataset = dataset(name)
+    asked = defaultdict(list)
+    for query, grades in sorted(data.judged.items()):
+        if len(grades) == 1:
+            asked[next(iter(grades))].append(query)
+    several = sorted(id for id, queries in asked.items() if len(queries) > 1)
+    lessons = {asked[id][0]: data.judged[asked[id][0]] for id in several[::2]}
+    unrelated = some({query: data.judged[query] for id in several[1::2] for query in asked[id]}, 5)
+    memory = opened(traffic=0)
+    memory.add(data.documents)
+    for query, grades in lessons.items():
+        memory.feedback(query, relevant=grades)
+    assert memory.evolve().published
+    assert quality(memory, lessons) >= 0.98
+    assert quality(memory, unrelated) >= 0.99 * quality(memory, unrelated, epoch=0)
+
+
+def test_a_protected_query_may_say_that_nothing_is_recalled(opened: Opener) -> None:
+    memory = opened(encoder="wordllama", traffic=0)
+    memory.add([{"id": f"{number}", "text": f"page {number} about item {number}"} for number in range(40)])
+    memory.pin("page about item 3", relevant=["3"])
+    for number in range(25):
+        memory.feedback("page about item 3" + " !" * number, relevant=["17"])
+    memory.evolve()
+    assert memory.search("page about item 3")[0].id == memory.search("page about item 3", epoch=0)[0].id
+
+
+def test_a_plan_acts_near_taught_queries_alone_and_its_weights_nearer_still() -> None:
+    untaught = Plan((Choice(), Choice()), (0.75, 0.25))
+    moved = untaught._replace(choices=(Choice(step=1.0), Choice(step=1.0)))
+    weighed = moved._replace(weights=(0.0, 1.0))
+    outcomes = {untaught: np.full(4, 0.1), moved: np.full(4, 0.2), weighed: np.full(4, 0.3)}
+    judged = Judged(outcomes, np.array([0.1, 0.3, 0.5, 0.9], np.float32), sure=0.5)
+    plan = weighed._replace(least=0.3)
+    assert judged.at([plan], untaught)[plan].tolist() == pytest.approx([0.1, 0.2, 0.3, 0.3])
+    assert judged.at([moved], untaught)[moved].tolist() == pytest.approx([0.2] * 4)
