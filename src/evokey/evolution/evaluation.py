@@ -81,18 +81,15 @@ class Evaluation:
         return self._taught.at(self.plans, self._untaught)
 
     def tighten(self, plan: Plan) -> Plan:
-        """The same plan, acting on as few questions as leave most of the held-out gain. Recall rows alone act near
-        taught queries anyway."""
-        if plan == self._untaught or plan.recalls:
-            return plan
+        """The same plan, acting on as few questions as leave most of the held-out gain. Recall rows that bring held-out
+        queries nothing act near taught queries anyway."""
         levels = [plan._replace(least=least) for least in self._jury.levels[:-1] if least > plan.least]
         judged = self._held_out.at([plan, *levels, self._untaught], self._untaught)
-        before = float(judged[self._untaught].mean())
-        enough = GAIN_KEPT * max(float(judged[plan].mean()) - before, 0.0)
-        return max(
-            [plan, *(one for one in levels if float(judged[one].mean()) - before >= enough and self._spares(one))],
-            key=lambda one: one.least,
-        )
+        gain = {one: float((judged[one] - judged[self._untaught]).mean()) for one in (plan, *levels)}
+        if plan == self._untaught or (plan.recalls and gain[plan] <= 0):
+            return plan
+        enough = [one for one in levels if gain[one] >= GAIN_KEPT * max(gain[plan], 0.0) and self._spares(one)]
+        return max([plan, *enough], key=lambda one: one.least)
 
     def quality(self, plan: Plan) -> tuple[Quality, Quality, Quality]:
         """Of held-out, taught and unrelated questions."""
