@@ -52,8 +52,8 @@ def test_documents_that_learned_do_not_push_in_on_other_traffic(opened: Opener, 
         report = memory.evolve()
         assert report.published and report.held_out is not None and report.held_out.after >= report.held_out.before
         told[heard] = kept(before, found(memory, queries))
-    assert told[False] <= told[True] >= 1 - 3 * INTRUDED  # the guard looked at those far from the lessons alone
-    assert encoder == "bm25" or told[False] < 1 - 2 * INTRUDED
+    assert told[True] >= 1 - 3 * INTRUDED  # the guard looked at those far from the lessons alone
+    assert encoder == "bm25" or told[False] >= 1 - 4 * INTRUDED  # what was learned acts near the lessons alone
 
 
 def test_traffic_about_what_was_taught_binds_nobody(opened: Opener, dataset: Any) -> None:
