@@ -43,6 +43,7 @@ def main() -> None:
     script("negatives.py", *(data / name for name in HALF), "--out", RESULTS / "negatives.json")
     minilm = ["--encoder", "all-MiniLM-L6-v2", "--out", RESULTS / "negatives.json"]
     script("negatives.py", *(data / name for name in MINILM), *minilm)
+    script("unrelated.py", *(data / name for name in HALF), "--out", RESULTS / "unrelated.json")
     script("languages.py", "--out", RESULTS / "languages.json")
     paper = ["--encoder", "bm25", "wordllama", "--policy", "guarded", "paper", "--out", RESULTS / "paper.json"]
     script("holdout.py", *(data / name for name in PAPER), *paper)

@@ -303,6 +303,56 @@ def languages() -> str:
     return table(["language", *names, "trust"], rows)
 
 
+def unrelated_pairs() -> str:
+    """Taught set by other set: what the other one's questions lose, without traffic and with it."""
+    runs = loaded("unrelated.json")
+    sets = list(dict.fromkeys(key.split()[1].split("/")[0] for key in runs if key.startswith("pair")))
+
+    def cell(a: str, b: str) -> str:
+        found = [runs.get(f"pair {a}/{b} {traffic}") for traffic in ("none", "heard")]
+        return ", ".join(_lost(one) for one in found if one) if a != b else ""
+
+    return table(["taught \\ asked", *sets], [[a, *(cell(a, b) for b in sets)] for a in sets])
+
+
+def unrelated_others() -> str:
+    rows = []
+    for key, run in loaded("unrelated.json").items():
+        protocol, name, traffic = key.split()
+        if protocol != "pair":
+            said = [f"{run[group][0]:.3f} → {run[group][1]:.3f}" for group in ("taught", "related", "unrelated")]
+            rows.append([protocol, name, traffic, str(run["lessons"]), *said, _lost(run)])
+    head = ["protocol", "set", "traffic", "lessons", "taught questions", "other questions on taught documents",
+            "unrelated questions", "change"]  # fmt: skip
+    return table(head, rows)
+
+
+def unrelated_means() -> str:
+    """Beside the version before, over the runs that both have."""
+    now, before = loaded("unrelated.json"), loaded("unrelated-before.json")
+    rows = []
+    for protocol in ("pair", "topic", "once"):
+        keys = [key for key in now if key.startswith(protocol) and key in before]
+        for name, runs in (("before", before), ("now", now)):
+            some = [runs[key] for key in keys]
+            gains = [fmean(one[group][1] - one[group][0] for one in some) for group in ("related", "taught")]
+            losses = [_change_of(one["unrelated"]) for one in some]
+            lost = [f"{fmean(losses):+.1%}", f"{min(losses):+.1%}", str(sum(loss < -0.01 for loss in losses))]
+            rows.append([protocol, str(len(keys)), name, *(f"{gain:+.3f}" for gain in gains), *lost])
+    head = ["protocol", "runs", "version", "gain on related questions", "on taught ones", "unrelated ones, mean",
+            "worst", "runs below −1 %"]  # fmt: skip
+    return table(head, rows)
+
+
+def _change_of(pair: Sequence[float]) -> float:
+    return pair[1] / pair[0] - 1 if pair[0] else 0.0
+
+
+def _lost(run: dict) -> str:
+    change = f"{_change_of(run['unrelated']):+.1%}"
+    return "0" if change in ("+0.0%", "-0.0%") else change
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "demo": demo,
     "holdout": holdout,
@@ -323,6 +373,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "regimes": regimes,
     "exploration": exploration,
     "watching": watching,
+    "unrelated_means": unrelated_means,
+    "unrelated_pairs": unrelated_pairs,
+    "unrelated_others": unrelated_others,
     **beside_paper.TABLES,
     **prices.TABLES,
 }

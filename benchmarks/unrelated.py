@@ -1,16 +1,18 @@
 """What teaching one topic does to questions about another, in the default hybrid: losses of people who taught nothing.
 
-    python benchmarks/unrelated.py DATA_DIR… [--out FILE] [--beside FILE]
+    python benchmarks/unrelated.py DATA_DIR… --out FILE [--protocol pair topic once] [--only SET SET/OTHER …]
 
 Three protocols, each with traffic heard and without:
 
     pair    two sets in one index; half of the first one's questions teach, the second one's are asked before and after
-    topic   one set; the questions of one topic (a cluster of questions, or one dialogue) teach, all others are asked
+    topic   one set; half of the questions of one topic (a cluster of questions) teach, those about other documents are
+            asked
     once    half of the documents are taught by one question each; their other questions, and those about the other
             documents, are asked
 
 Traffic is heard where half of the other questions are searched before anything is taught; the other half is asked.
-A run that is in FILE already is not made again. --beside: results of an earlier version, to compare gains with.
+A run that is in FILE already is not made again. benchmarks/results/unrelated-before.json was made by this script with
+the version before learning had a reach.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ MOST_LESSONS, MOST_ASKED = 1_500, 400
 TOPICS = 5
 """Clusters of a set's questions; the one of middle size teaches."""
 ONCE_SETS = ("demo", "clinc150", "locomo10", "scifact")
+TOLD = ("weights", "reach", "held_out", "unrelated")
+"""What is kept of a report."""
 Judged = dict[str, dict[str, int]]
 """Question → documents and grades."""
 
@@ -154,7 +158,7 @@ def measure(folder: Path, untaught: Path, groups: Groups, traffic: bool) -> dict
         "questions": [len(taught), len(groups.related), len(groups.unrelated)],
         "lessons": len(groups.teaching),
         "seconds": round(seconds, 2),
-        "report": {key: value for key, value in report.to_dict().items() if key not in ("published", "epoch")},
+        "report": {key: value for key, value in report.to_dict().items() if key in TOLD},
     }
 
 

@@ -367,7 +367,9 @@ class Memory:
             return Explanation(id, lessons, None, None, None, [], len(lessons))
         text, asked = checks.query(query), self._vector(vector)
         before = self._index.overlays(0)
-        after, _ = self._index.within_reach(text, self._index.overlays(self._index.epoch), asked)
+        learned = self._index.overlays(self._index.epoch)
+        after, _ = self._index.within_reach(text, learned, asked)
+        reached = learned.beyond is None or after is not learned.beyond
         ranks = {
             when: _rank(self._index.ranked(text, DEPTH, known, among, asked), number)
             for when, known in (("rank_before", before), ("rank_after", after))
@@ -376,7 +378,7 @@ class Memory:
             explain.view(one, one.question(text, after.of[one.name].learned, asked), number, after.of[one.name])
             for one in self._index.retrievers
         ]
-        return Explanation(id, lessons, text, views=views, taught=len(lessons), **ranks)
+        return Explanation(id, lessons, text, views=views, taught=len(lessons), reached=reached, **ranks)
 
     # ---- learning
 

@@ -475,6 +475,8 @@ class Explanation:
     views: Sequence[View]
     taught: int = 0
     """How many lessons these are, told or not."""
+    reached: bool = True
+    """Whether the query is near enough to a taught one for what was learned to act on it."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

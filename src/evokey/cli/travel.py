@@ -167,6 +167,8 @@ def _tell(told: Explanation) -> None:
         return
     ranks = [str(rank) if rank else "beyond 100" for rank in (told.rank_before, told.rank_after)]
     screen.say(f"\n“{escape(told.query)}”: rank {ranks[0]} untaught, [bold]{ranks[1]}[/] now")
+    if not told.reached:
+        screen.say("  like no taught question: the untaught index answers it")
     for view in told.views:
         _tell_view(view)
 

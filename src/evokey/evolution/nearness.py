@@ -32,12 +32,16 @@ class Nearness:
     def __init__(self, retriever: Retriever, queries: Sequence[str]) -> None:
         self.retriever = retriever
         self._queries = queries
+        self._place = {query: column for column, query in enumerate(queries)}
         self._neighbours = Neighbours(retriever, queries)
         self._folds = np.array([fold(query) for query in queries])
 
     def of(self, asked: Sequence[str], *, without: int | None = None) -> Nearest:
         """How like each query is to the nearest taught one; `without` leaves a fold out."""
         table = self._neighbours.table([self.retriever.lesson(query, {}) for query in asked])
+        for row, query in enumerate(asked):
+            if query in self._place:
+                table[row, self._place[query]] = 1.0  # as in a search
         if without is not None:
             table[:, self._folds == without] = ALL
         return np.asarray(table.max(axis=1, initial=ALL))
@@ -72,6 +76,5 @@ class Nearness:
         """How near taught queries are to the nearest other one."""
         asked = sample(self._queries, COMPARED)
         table = self._neighbours.table([self.retriever.lesson(query, {}) for query in asked])
-        place = {query: column for column, query in enumerate(self._queries)}
-        table[np.arange(len(asked)), [place[query] for query in asked]] = ALL
+        table[np.arange(len(asked)), [self._place[query] for query in asked]] = ALL
         return np.asarray(table.max(axis=1, initial=ALL))
