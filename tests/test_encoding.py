@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import signal
 import subprocess
@@ -175,7 +176,7 @@ def test_documents_come_whole_or_not_at_all_from_a_service_that_is_down(opened: 
 def test_a_memory_without_its_keys_goes_on_while_the_service_is_down_and_is_completed_after(
     opened: Opener, server: Embedder, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    memory = opened(encoder=["bm25", paid(server)])
+    memory = opened(encoder=["bm25", paid(server, rest=0)])
     memory.add(batch(0, 30))
     memory.feedback("board game", relevant=["d5"])
     memory.close()
@@ -345,7 +346,7 @@ with evokey.open(sys.argv[1]) as memory:
 def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
     path = [str(Path(__file__).parent), str(Path(evokey.__file__).parents[1])]
-    environment = {"PYTHONPATH": ":".join(path), "PATH": "/usr/bin:/bin"}
+    environment = {**os.environ, "PYTHONPATH": ":".join(path)}
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
 
 
