@@ -13,8 +13,9 @@ from evokey.evolution.choosing import Outcomes, harmless_for, traffic
 from evokey.evolution.jury import SAME, Judged, Jury, Plan
 from evokey.types import Quality
 
-GAIN_KEPT = 0.9
-"""The share of the held-out gain that is kept when what was learned is made to reach fewer questions."""
+GAIN_KEPT, GAIN_KEPT_UNKNOWN = 0.9, 0.6
+"""The share of the held-out gain that is kept when what was learned is made to reach fewer questions; and where nobody
+can tell what questions about other documents would lose."""
 LOST = 0.005
 """What questions about other things may lose of what they find untaught (nDCG@10)."""
 
@@ -88,8 +89,12 @@ class Evaluation:
         gain = {one: float((judged[one] - judged[self._untaught]).mean()) for one in (plan, *levels)}
         if plan == self._untaught or (plan.recalls and gain[plan] <= 0):
             return plan
-        enough = [one for one in levels if gain[one] >= GAIN_KEPT * max(gain[plan], 0.0) and self._spares(one)]
-        return max([plan, *enough], key=lambda one: one.least)
+
+        def enough(one: Plan) -> bool:
+            share = GAIN_KEPT_UNKNOWN if one.least <= self._jury.floor else GAIN_KEPT
+            return gain[one] >= share * max(gain[plan], 0.0) and self._spares(one)
+
+        return max([plan, *filter(enough, levels)], key=lambda one: one.least)
 
     def quality(self, plan: Plan) -> tuple[Quality, Quality, Quality]:
         """Of held-out, taught and unrelated questions."""

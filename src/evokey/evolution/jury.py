@@ -80,8 +80,8 @@ class Jury:
 
     @cached_property
     def floor(self) -> float:
-        """How near a question must be in any case. Where hardly a lesson is about a document that no other lesson is
-        about, nobody can tell what questions about the others would lose: it must be nearer than these are."""
+        """How near a question should be. Where hardly a lesson is about a document that no other lesson is about, it
+        cannot be told what questions about the others would lose: it should be nearer than these are."""
         fit = self._fits[0]
         if self.nearness is None or fit.unrelated >= HARDLY * fit.untouched:
             return ALL
@@ -92,7 +92,7 @@ class Jury:
         """How near a question may have to be, the least first."""
         if self.nearness is None:
             return (ALL,)
-        return tuple(sorted({max(level, self.floor) for level in (ALL, *self.nearness.levels, SAME)}))
+        return tuple(sorted({ALL, *self.nearness.levels, self.floor, SAME}))
 
     @cached_property
     def sure(self) -> float:
