@@ -105,6 +105,7 @@ class Wire:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # head and body are two writes: the second would wait for an answer
 
             def do_POST(self) -> None:
                 try:

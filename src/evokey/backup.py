@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from evokey.errors import DamagedLedger, InvalidInput, StorageFailed
+from evokey.ledger.sqlite import FAILURES
 from evokey.ledger.sqlite import FILE as LEDGER
 from evokey.settings import FILE as SETTINGS
 from evokey.stores.segments import read_manifest, write_manifest
@@ -68,7 +69,7 @@ def _copy_database(source: Path, target: Path) -> None:
             faults = [row[0] for row in new.execute("PRAGMA quick_check") if row[0] != "ok"]
     except sqlite3.OperationalError as error:
         raise StorageFailed(f"{source} could not be copied to {target.parent} ({error})") from error
-    except sqlite3.DatabaseError as error:
+    except FAILURES as error:
         faults = [str(error)]
     if faults and source.name == LEDGER:
         raise DamagedLedger(

@@ -14,18 +14,18 @@ import numpy as np
 
 from evokey import memory as memory_
 from evokey import trust
-from evokey.errors import InvalidSettings
+from evokey.errors import DamagedLedger, InvalidSettings
 from evokey.indexing import Watch, attempt, named, reason
 from evokey.ledger.documents import Documents
 from evokey.ledger.lessons import Pools
+from evokey.ledger.sqlite import FAILURES, Database, check_seal
 from evokey.ledger.sqlite import FILE as LEDGER
-from evokey.ledger.sqlite import Database
 from evokey.ledger.words import Words
 from evokey.ledger.writers import Writers, owns
 from evokey.registry import Named, encoder_cost
 from evokey.retriever import Retriever
-from evokey.settings import FILE, FORMAT, Settings, needs, read, replaced, retrievers, settings_of, trusted
-from evokey.stores.segments import covered, damaged, read_manifest
+from evokey.settings import FILE, FORMAT, Settings, needs, read, replaced, retrievers, settings_of, trusted, whole
+from evokey.stores.segments import MANIFEST, covered, damaged, read_manifest
 from evokey.types import EpochReport
 
 
@@ -37,6 +37,7 @@ class Finding:
 
 log = logging.getLogger("evokey")
 REBUILD = "evokey doctor --rebuild"
+UNNAMED = f"restoring {FILE} from a backup, if it lost a part; or removing these keys, if the encoder is not wanted"
 BACKUP = (
     "restoring the memory from a backup (evokey backup makes one): the ledger is the truth, and nothing else can make "
     "it again. Where ledger.sqlite alone is put back, ledger.sqlite-wal and ledger.sqlite-shm beside it must go first"
@@ -45,14 +46,23 @@ BACKUP = (
 
 def examined(folder: Path) -> list[Finding]:
     """Look at everything, change nothing."""
+    trust.links(folder)  # raises where reading would wait for good
     found = [Finding(what, BACKUP) for what in _ledger_faults(folder / LEDGER)]
-    for retriever in read(folder / FILE).retrievers:
+    settings = whole(folder)
+    found += [Finding(f"{keys}: keys of an encoder that {FILE} does not name", UNNAMED) for keys in _unnamed(folder)]
+    for retriever in settings.retrievers:
         keys = folder / "keys" / retriever.encoder
         faults = damaged(keys) or _foreign(folder / LEDGER, keys)
         found += [Finding(what, REBUILD) for what in faults]
         if not found and encoder_cost(retriever.encoder, retriever.options) != "nothing":
             found += [Finding(what, REBUILD) for what in _without_keys(folder / LEDGER, keys)]
     return found
+
+
+def _unnamed(folder: Path) -> list[Path]:
+    """Keys of encoders that the settings do not have: these may be cut, or an earlier change of encoder was."""
+    names = {one.encoder for one in whole(folder).retrievers}
+    return sorted(path.parent for path in folder.glob(f"keys/*/{MANIFEST}") if path.parent.name not in names)
 
 
 def _foreign(ledger: Path, keys: Path) -> list[str]:
@@ -64,7 +74,7 @@ def _foreign(ledger: Path, keys: Path) -> list[str]:
         with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as connection:
             if owns(connection, manifest.writer, int(numbers.max())):
                 return []
-    except sqlite3.DatabaseError:
+    except FAILURES:
         return []  # of an earlier version; or the ledger itself is at fault, and that is said already
     return [f"{keys}: made for other documents than the ledger has (it was restored or replaced); they are not used"]
 
@@ -158,11 +168,13 @@ def _sweep(folder: Path, names: set[str]) -> None:
 
 
 def _ledger_faults(path: Path) -> list[str]:
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     try:
-        faults = [row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
-        return faults + [f"a broken reference in {row[0]}" for row in connection.execute("PRAGMA foreign_key_check")]
-    except sqlite3.DatabaseError as error:
+        check_seal(path.parent)
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+            faults = [row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
+            broken = [f"a broken reference in {row[0]}" for row in connection.execute("PRAGMA foreign_key_check")]
+            return faults + broken
+    except DamagedLedger as error:
+        return [str(error)]
+    except FAILURES as error:
         return [f"{path}: {error}"]
-    finally:
-        connection.close()

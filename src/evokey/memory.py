@@ -71,6 +71,8 @@ RETRIEVED = 100
 """How much of what a verified query finds is recorded for the paper's rule."""
 RERANKED = 50
 """How many of the hits a reranker looks at."""
+ATTEMPTS = 5
+"""How often a search is made again whose documents were replaced meanwhile."""
 ASKED = 256
 """Queries of the traffic that a policy is shown."""
 READERS = 2.0
@@ -251,19 +253,20 @@ class Memory:
         """
         self._check_open()
         text, size, asked = checks.query(query), checks.count(k), self._vector(vector)
+        slots = min(checks.count(explore), size - 1) if explore else 0
         self._traffic.note(text)
-        self._index.catch_up(wait=False)
-        among = self._among(where)
         if self._learner is not None and expansion is None:
             self._learner.offer(text)
-        overlays = self._index.overlays(self._epoch(epoch))
-        if expansion is None or not expansion.units:
-            best = self._index.ranked(text, self._depth(size), overlays, among, asked)
-        else:
-            best = self._index.expanded(replace(expansion, query=text), self._depth(size), overlays, among)
-        if explore:
-            best = self._explored(text, best, min(checks.count(explore), size - 1), among, asked)
-        return self._hits(text, best, size)
+
+        def rank() -> Ranking:
+            among, overlays = self._among(where), self._index.overlays(self._epoch(epoch))
+            if expansion is None or not expansion.units:
+                best = self._index.ranked(text, self._depth(size), overlays, among, asked)
+            else:
+                best = self._index.expanded(replace(expansion, query=text), self._depth(size), overlays, among)
+            return self._explored(text, best, slots, among, asked) if explore else best
+
+        return self._hits(text, rank, size)
 
     def _among(self, where: Mapping[str, Any] | None) -> Numbers | None:
         """The documents that a caller's filter lets through; None: all."""
@@ -272,15 +275,25 @@ class Memory:
     def _depth(self, size: int) -> int:
         return size if self._reranker is None else max(size, RERANKED)
 
-    def _hits(self, text: str, best: Ranking, size: int) -> list[Hit]:
-        numbers = best.numbers.tolist()
-        found = self._documents.fetch(numbers)
+    def _hits(self, text: str, rank: Callable[[], Ranking], size: int) -> list[Hit]:
+        best, found = self._fetched(rank)
         hits = [
             Hit(document.id, score, document)
-            for number, score in zip(numbers, best.scores.tolist(), strict=True)
-            if (document := found.get(number)) is not None  # another thread may just have deleted it
+            for number, score in zip(best.numbers.tolist(), best.scores.tolist(), strict=True)
+            if (document := found.get(number)) is not None
         ]
         return hits if self._reranker is None else self._reranked(self._reranker, text, hits)[:size]
+
+    def _fetched(self, rank: Callable[[], Ranking]) -> tuple[Ranking, Mapping[int, Document]]:
+        """A ranking and its documents. One that was replaced or deleted in between would be missing: the ranking is
+        made again from what the ledger says now, and after some attempts left as it is."""
+        for attempt in range(ATTEMPTS):
+            self._index.catch_up(wait=attempt > 0)
+            best = rank()
+            found = self._documents.fetch(best.numbers.tolist())
+            if len(found) == len(best):
+                break
+        return best, found
 
     def _explored(
         self, query: str, best: Ranking, slots: int, among: Numbers | None, vector: Vectors | None
@@ -341,10 +354,13 @@ class Memory:
 
     def _look(self, text: str, k: int) -> list[Document]:
         """What an expander may read. Expansions are reused, whoever asks: so no restricted document."""
-        self._index.catch_up(wait=False)
-        overlays, asked = self._index.overlays(self._index.epoch), checks.query(text)
-        best = self._index.ranked(asked, self._depth(k), overlays, self._index.public)
-        return [hit.document for hit in self._hits(asked, best, k)]
+        asked = checks.query(text)
+
+        def rank() -> Ranking:
+            overlays = self._index.overlays(self._index.epoch)
+            return self._index.ranked(asked, self._depth(k), overlays, self._index.public)
+
+        return [hit.document for hit in self._hits(asked, rank, k)]
 
     def explain(
         self, id: str, query: str | None = None, vector: Any = None, where: Mapping[str, Any] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -124,6 +124,7 @@ class DenseRetriever:
     def __init__(self, name: str, encoder: DenseEncoder, keys: KeyBuilder, folder: Path | None) -> None:
         self.name, self._encoder, self._keys = name, encoder, keys
         self._taught: DenseEncoder = kept(encoder, folder)
+        self._expect: Callable[[int], None] | None = getattr(encoder, "expect", None)
         self._staged = Staged(encoder, folder)
         self._store = FlatStore(folder, encoder.identity)
 
@@ -137,6 +138,7 @@ class DenseRetriever:
 
     def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
         keyed = [(entry, text) for entry in entries for text in self._keys.texts(entry.document, corpus)]
+        self._tell_dimension()
         vectors = self._staged.documents([text for _, text in keyed])
         self.check_dimension(vectors)
         said = np.flatnonzero(np.linalg.norm(vectors, axis=1) > 0) if len(vectors) else NO_NUMBERS
@@ -147,19 +149,31 @@ class DenseRetriever:
         save(self, self._staged, force)
 
     def check_dimension(self, vectors: Vectors) -> None:
-        held = [segment.block.vectors.shape[1] for segment in self.store.rows.segments if len(segment.block)]
-        if len(vectors) and held and held[0] != vectors.shape[1]:
+        held = self._dimension
+        if len(vectors) and held is not None and held != vectors.shape[1]:
             raise InvalidVector(
-                f"this memory holds vectors of {held[0]} dimensions; {vectors.shape[1]} were given. "
-                f"All vectors of a memory come from one encoder."
+                f"this memory holds vectors of {held} dimensions; {vectors.shape[1]} were given. "
+                f"All vectors of a memory come from one encoder: check which one made these."
             )
 
+    @property
+    def _dimension(self) -> int | None:
+        held = (segment.block.vectors.shape[1] for segment in self.store.rows.segments if len(segment.block))
+        return next(held, None)
+
+    def _tell_dimension(self) -> None:
+        """An encoder that learns its dimension from its first answer would believe a wrong one."""
+        if self._expect is not None and (held := self._dimension) is not None:
+            self._expect(held)
+
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> DenseQuestion:
+        self._tell_dimension()
         return DenseQuestion(self._encoder.queries([text])[0])
 
     def expanded(self, expansion: Expansion, learned: Mapping[str, int]) -> DenseQuestion:
         """The query and its units with equal say, however far units lie apart (blend), or all as one text (concat); a
         little away from negative units."""
+        self._tell_dimension()
         query = self._encoder.queries([as_text(expansion) if expansion.search == "concat" else expansion.query])[0]
         vector = query.astype(np.float64)
         if expansion.texts and expansion.search != "concat":
@@ -169,9 +183,11 @@ class DenseRetriever:
         return DenseQuestion(_unit(vector).astype(np.float32))
 
     def lesson(self, text: str, learned: Mapping[str, int]) -> DenseQuestion:
+        self._tell_dimension()
         return DenseQuestion(self._taught.queries([text])[0])
 
     def texts(self, texts: Sequence[str]) -> DenseBlock:
+        self._tell_dimension()
         return DenseBlock(self._taught.documents(texts))
 
     def forget(self, texts: Sequence[str]) -> None:

@@ -40,6 +40,7 @@ MOST_TOKENS = 10**9
 MASK = "***"
 """In a key as some services show it, half hidden."""
 LAST_EVENT = "[DONE]"
+UNKEPT = "Nothing of it was kept: try again, or check model and base_url."
 Taken = TypeVar("Taken")
 Piece = TypeVar("Piece")
 Done = TypeVar("Done")
@@ -117,7 +118,7 @@ class Service:
         """The JSON object that the service answers."""
         answer = self.ask(path, body)
         if not isinstance(answer, dict):
-            raise self.failed(f"answered with a {type(answer).__name__} where a JSON object belongs")
+            raise self.failed(f"answered with a {type(answer).__name__} where a JSON object belongs. Check base_url.")
         return answer
 
     def ask(self, path: str, body: Mapping[str, Any]) -> Any:
@@ -166,11 +167,11 @@ class Service:
         if not (isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)):
             raise self.failed("sent an answer without a list of entries. Check base_url and format.")
         if len(entries) != count:
-            raise self.failed(f"answered with {len(entries)} entries for {count} texts. Nothing of it was kept.")
+            raise self.failed(f"answered with {len(entries)} entries for {count} texts. {UNKEPT}")
         placed = {entry["index"]: entry for entry in entries if type(entry.get("index")) is int}
         if placed.keys() != set(range(count)):
             raise self.failed(
-                f"numbered the entries of its answer wrongly: each of 0 to {count - 1} belongs there once"
+                f"numbered the entries of its answer wrongly: each of 0 to {count - 1} belongs there once. {UNKEPT}"
             )
         return [placed[number] for number in range(count)]
 
@@ -179,7 +180,9 @@ class Service:
         if type(count) is not int or count < 0:
             return None
         if count > MOST_TOKENS:
-            raise self.failed(f"says that one call took {count} tokens, and no call takes more than {MOST_TOKENS}")
+            raise self.failed(
+                f"says that one call took {count} tokens, and no call takes more than {MOST_TOKENS}. {UNKEPT}"
+            )
         return count
 
     def close(self) -> None:
@@ -191,7 +194,7 @@ class Service:
     def _event(self, data: str) -> dict[str, Any]:
         event = self._parsed(data.encode())
         if not isinstance(event, dict):
-            raise self.failed("sent an event that is not a JSON object")
+            raise self.failed("sent an event that is not a JSON object. Check base_url.")
         if event.get("error"):
             raise self.failed(
                 f"broke off in the middle of its answer: {reply.line(reply.message_of(event))}. Ask again."
@@ -301,7 +304,7 @@ class Service:
             raise self.failed(f"sent what is not JSON: {reply.line(start)!r}. Check base_url.") from None
         wrong = reply.nonsense(answer)
         if wrong is not None:
-            raise self.failed(f"sent an answer with {wrong}. Nothing of it was kept.")
+            raise self.failed(f"sent an answer with {wrong}. {UNKEPT}")
         return answer
 
     def _unreached(self, error: httpx.TransportError) -> str:

@@ -189,9 +189,22 @@ def resolved(path: Path, said: Mapping[str, Any], allow: Sequence[str] = ()) -> 
 
 def trusted(folder: Path, allow: Sequence[str]) -> Settings:
     """The settings in a folder, once all that they and its files reach outside is allowed."""
-    stored = read(folder / FILE)
-    trust.check([*trust.links(folder), *needs(stored, folder)], allow, folder)
+    links = trust.links(folder)  # first: reading from a pipe would wait for good
+    stored = whole(folder)
+    trust.check([*links, *needs(stored, folder)], allow, folder)
     return stored
+
+
+def whole(folder: Path) -> Settings:
+    """The settings of a memory. Those that evokey wrote begin with the format and end with what the memory retrieves
+    by: less beside a ledger was cut, and would be filled up with defaults."""
+    found, said = read(folder / FILE), _toml_of(folder / FILE)
+    if (folder / "ledger.sqlite").exists() and (not said or ("format" in said and "retriever" not in said)):
+        raise InvalidSettings(
+            f"{folder / FILE} is cut: it names no [[retriever]], and the memory beside it has one. Restore the file "
+            f"from a backup, or name the encoders that the memory was made with"
+        )
+    return found
 
 
 def allowances(settings: Settings, folder: Path) -> list[str]:
@@ -211,7 +224,9 @@ def _reached(parts: Sequence[tuple[str, Named | None]], folder: Path) -> list[tr
 
 
 OTHERWISE = "Open it without settings, or make a new memory in another directory."
-OWN = re.compile(r"ledger\.(commits|sqlite(-wal|-shm|-journal)?)|writer\.(lock|json)|keys(\.lost)?|evokey\.\d+\.tmp")
+OWN = re.compile(
+    r"ledger\.(commits|sum|sqlite(-wal|-shm|-journal)?)|writer\.(lock|json)|keys(\.lost)?|evokey\.\d+\.tmp"
+)
 """What a memory may hold whose making was interrupted before its settings were kept."""
 
 
@@ -238,7 +253,9 @@ def _toml_of(path: Path) -> Mapping[str, Any]:
     except RecursionError as error:
         raise InvalidSettings(f"{path} has lists or tables nested too deeply; make it flatter") from error
     except ValueError as error:  # no TOML, no UTF-8, or a number of too many digits
-        raise InvalidSettings(f"{path} is not valid TOML: {error}") from error
+        raise InvalidSettings(
+            f"{path} is not valid TOML: {error}. Correct it, or restore the file from a backup"
+        ) from error
 
 
 def _refuse_foreign(folder: Path) -> None:
@@ -373,7 +390,10 @@ def read(path: Path) -> Settings:
     found = _toml_of(path)
     unknown = set(found) - KNOWN
     if unknown:
-        raise InvalidSettings(f"{path} has unknown settings: {', '.join(sorted(unknown))}")
+        raise InvalidSettings(
+            f"{path} has unknown settings: {', '.join(sorted(unknown))}. Check their spelling, remove them, or restore "
+            f"the file from a backup"
+        )
     _check_format(path, found.get("format", FORMAT))
     default, tables = Settings(), found.get("retriever", [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
@@ -400,7 +420,9 @@ def _component(path: Path, name: str, value: Any) -> dict[str, Any]:
 
 def _check_format(path: Path, number: Any) -> None:
     if not isinstance(number, int):
-        raise InvalidSettings(f"{path}: format must be a whole number, not {number!r}")
+        raise InvalidSettings(f"{path}: format must be a whole number, not {number!r}; restore it from a backup")
+    if number < 1:
+        raise InvalidSettings(f"{path}: formats begin at 1, not {number}. Restore the file from a backup")
     if number > FORMAT:
         raise NewerFormat(
             f"{path} has format {number}, this evokey reads up to {FORMAT}; upgrade with: pip install -U evokey"

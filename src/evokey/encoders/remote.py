@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from evokey.errors import InvalidSettings
 from evokey.protocols import Cost
-from evokey.service import LARGEST_ANSWER, Provider, Service
+from evokey.service import LARGEST_ANSWER, UNKEPT, Provider, Service
 from evokey.types import Spent, Vectors
 
 Numbers = NDArray[np.float64]
@@ -141,15 +141,22 @@ class Remote:
     def _checked(self, rows: Sequence[Any], count: int) -> Vectors:
         """The rows as unit vectors, or an error: nothing is kept of an answer that is wrong in one place."""
         if len(rows) != count:
-            raise self.service.failed(f"answered with {len(rows)} vectors for {count} texts. Nothing of it was kept.")
+            raise self.service.failed(f"answered with {len(rows)} vectors for {count} texts. {UNKEPT}")
         try:
             vectors = np.stack([_numbers(row) for row in rows])
         except (ValueError, TypeError, OverflowError, binascii.Error):
-            raise self.service.failed("sent vectors that are no lists of numbers, all of one length") from None
+            raise self.service.failed(
+                f"sent vectors that are no lists of numbers, all of one length. {UNKEPT}"
+            ) from None
         self._check_dimension(vectors.shape[1])
         if not np.isfinite(vectors).all():
-            raise self.service.failed("sent a vector with numbers that are not finite. Nothing of it was kept.")
+            raise self.service.failed(f"sent a vector with numbers that are not finite. {UNKEPT}")
         return np.asarray(_unit(vectors), np.float32)
+
+    def expect(self, dimension: int) -> None:
+        """Of the vectors that a memory has: the first answer of a server may be the one that is wrong."""
+        with self._counting:
+            self._dimension = dimension
 
     def _check_dimension(self, dimension: int) -> None:
         with self._counting:

@@ -21,17 +21,22 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from evokey.errors import DamagedLedger, MemoryBusy, MissingLedger, NewerFormat, NotAMemory, StorageFailed
+from evokey.ledger import seal
 from evokey.ledger.commits import Commits
 from evokey.stores.segments import MANIFEST
 
-FILE, COMMITS, LOCK, HOLDER = "ledger.sqlite", "ledger.commits", "writer.lock", "writer.json"
+FILE, COMMITS, SEAL, LOCK, HOLDER = "ledger.sqlite", "ledger.commits", "ledger.sum", "writer.lock", "writer.json"
 TRUSTED = 1.0
 """Seconds for which the count of commits is believed: another tool, or an older evokey, does not count its own."""
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+FAILURES = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What SQLite raises; the second where the message quotes a damaged name."""
 REFUSED = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
 BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 UNREADABLE = ("no such table", "no such column", "Could not decode")
 """What SQLite says of a schema or a text that was damaged: our own statements are right."""
+SMALLEST_PAGE = 512
+"""Bytes that a ledger has at least: less is what a cut has left of one."""
 PATIENCE = 10.0
 """Seconds for which another process's transaction is waited for."""
 
@@ -69,6 +74,7 @@ class Database:
         self._doubted = 0.0
         """When SQLite is asked in any case."""
         _check_there(folder)
+        check_seal(folder)
         try:
             self._reader = self._writer = self._connected()
             self._cursor = self._writer.cursor()
@@ -154,6 +160,8 @@ class Database:
         """All of it, whatever interrupts a part."""
         with self._writing, self._reading, ExitStack() as closing_down:
             closing_down.callback(self._release)
+            if self._lock.is_locked:
+                closing_down.callback(seal.write, self._folder / FILE, self._folder / SEAL)
             closing_down.callback(self._commits.close)
             for name in ("_writer", "_reader"):
                 if hasattr(self, name):
@@ -195,7 +203,7 @@ class Database:
                 return self._writer.execute(sql, values).fetchall()
             with self._reading:
                 return self._cursor.execute(sql, values).fetchall()
-        except sqlite3.DatabaseError as error:
+        except FAILURES as error:
             self._explain(error)
             raise
 
@@ -205,7 +213,7 @@ class Database:
         try:
             with closing(self._connected()) as connection:
                 yield connection
-        except sqlite3.DatabaseError as error:
+        except FAILURES as error:
             self._explain(error)
             raise
 
@@ -231,7 +239,7 @@ class Database:
                 return
             with self._reading:
                 yield self._reader
-        except sqlite3.DatabaseError as error:
+        except FAILURES as error:
             self._explain(error)
             raise
 
@@ -257,6 +265,8 @@ class Database:
                 self._writer_thread = None
 
     def _commit(self) -> None:
+        with suppress(OSError):
+            (self._folder / SEAL).unlink(missing_ok=True)
         self._commits.begin()
         try:
             self._writer.execute("COMMIT")
@@ -270,10 +280,10 @@ class Database:
 
     def _explain(self, error: BaseException) -> None:
         """Raise an error of ours, with a way out, for those of SQLite that come from the file or the disk."""
-        if not isinstance(error, sqlite3.DatabaseError):
+        if not isinstance(error, FAILURES):
             return
         ledger, code = self._folder / FILE, _code(error)
-        if code in DAMAGED or str(error).startswith(UNREADABLE):
+        if code in DAMAGED or isinstance(error, UnicodeDecodeError) or str(error).startswith(UNREADABLE):
             raise DamagedLedger(f"{ledger} is damaged ({error}): {_way_out(self._folder)}") from error
         if code in REFUSED:
             raise StorageFailed(
@@ -345,7 +355,8 @@ class Database:
             ) from None
         except OSError as error:
             raise StorageFailed(
-                f"{self._folder / LOCK} cannot be locked ({error}){_hint(self._folder)}. Nothing was changed."
+                f"{self._folder / LOCK} cannot be locked ({error}){_hint(self._folder)}. Nothing was changed; "
+                f"mend what refuses, and try again."
             ) from error
         note = {"pid": os.getpid(), "host": socket.gethostname()}
         with suppress(OSError):  # for other people's error messages alone
@@ -360,9 +371,9 @@ class Database:
 
 
 def _check_there(folder: Path) -> None:
-    """An empty ledger beside keys would pass for an empty memory."""
+    """An empty ledger beside keys would pass for an empty memory; and SQLite takes a few bytes for an empty one."""
     ledger, keys = folder / FILE, next(folder.glob(f"keys/*/{MANIFEST}"), None)
-    if keys is not None and not (ledger.exists() and ledger.stat().st_size):
+    if keys is not None and not (ledger.exists() and ledger.stat().st_size >= SMALLEST_PAGE):
         raise MissingLedger(
             f"{folder} holds keys ({keys.relative_to(folder)}) but {'an empty' if ledger.exists() else 'no'} {FILE}: "
             f"documents and lessons are in that file alone. Restore it from a backup; or, to begin anew, remove "
@@ -370,7 +381,15 @@ def _check_there(folder: Path) -> None:
         )
 
 
-def _code(error: sqlite3.DatabaseError) -> int:
+def check_seal(folder: Path) -> None:
+    if seal.broken(folder / FILE, folder / SEAL):
+        raise DamagedLedger(
+            f"{folder / FILE} is damaged (its bytes are not those that were written): {_way_out(folder)}. To go on "
+            f"with it as it is, remove {folder / SEAL}"
+        )
+
+
+def _code(error: BaseException) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 

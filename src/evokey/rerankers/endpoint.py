@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from evokey.errors import InvalidSettings
-from evokey.service import Provider, Service
+from evokey.service import UNKEPT, Provider, Service
 from evokey.types import Document, Scores, Spent
 
 COHERE = Provider("rerank endpoint", "https://api.cohere.com/v2", "COHERE_API_KEY")
@@ -79,7 +79,7 @@ class Endpoint:
 
     def _score(self, score: Any) -> float:
         if type(score) not in (float, int) or not abs(score) < math.inf:
-            raise self.service.failed(f"sent a score that is no finite number: {str(score)[:40]!r}")
+            raise self.service.failed(f"sent a score that is no finite number: {str(score)[:40]!r}. {UNKEPT}")
         return float(score)
 
     def _tokens(self, answer: Any) -> int:
