@@ -33,12 +33,15 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import damage  # noqa: E402
 import live  # noqa: E402
+import services  # noqa: E402
+import versions  # noqa: E402
+from report import HARMS, PAGE, RESULT, page, render  # noqa: E402
 from world import BASES, Harm, Trial, prepare  # noqa: E402
 
-RESULT = ROOT / "benchmarks" / "results" / "faults.json"
-PAGE = ROOT / "docs" / "faults.md"
 FAST = Path("/dev/shm")
 WORKERS = 2
+Faults = list[tuple[str, int]]
+"""Kinds and seeds."""
 CHUNK = 48
 """Faults that one process meets before it makes room for a fresh one."""
 LONGEST = 40
@@ -46,7 +49,6 @@ LONGEST = 40
 DISK = "6m"
 PAID = {"name": "openai", "base_url": "http://127.0.0.1:1/v1", "retries": 0, "timeout": 0.5, "rest": 0.0,
         "revision": "test"}  # fmt: skip
-HARMS = ("lost", "wrong ranking", "crash", "raw error", "no way out", "unsound", "wedged", "not injected")
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,10 @@ KINDS = {
     "ledger damaged": Kind(damage.damage_truth, 15,
                            "ledger, log, count of commits, settings or manifest cut or flipped"),
     "restored": Kind(damage.restored, 6, "an older ledger beside newer keys, older or foreign keys beside a ledger"),
-    "two versions": Kind(damage.versions, 8, "a memory of the version before, killed while it is brought up to date; "
+    "two versions": Kind(versions.versions, 8, "a memory of the version before, killed while it is brought up to date; "
                          "memories of a newer version; the version before on a memory of this one"),
-    "dead service": Kind(live.dead_service, 3, "the encoder's service refuses, fails, hangs or breaks off", True),
-    "lying service": Kind(live.lying_service, 3, "it sends wrong dimensions, counts, numbers, or no JSON", True),
+    "dead service": Kind(services.dead_service, 3, "the encoder's service refuses, fails, hangs or breaks off", True),
+    "lying service": Kind(services.lying_service, 3, "it sends wrong dimensions, counts, numbers, or no JSON", True),
     "others": Kind(live.others, 3, "a second writer, readers and backups while one process writes; it dies or closes"),
     "missing": Kind(damage.missing, 7, "files and folders gone or replaced; a file system that turns read-only",
                     disk=True),
@@ -82,6 +84,7 @@ KINDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     logging.getLogger("evokey").setLevel(logging.CRITICAL)
     with _home() as home:
         _prepare(home)
@@ -91,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wanted = plan(kinds, options.count)
         with Journal(options.out.with_suffix(".jsonl"), keep=not options.afresh) as journal:
             left = [one for one in wanted if one not in journal.known]
-            _run(home, left, journal, time.monotonic() + 3600 * options.hours, total=len(wanted))
+            Crew(home, left, journal).work(time.monotonic() + 3600 * options.hours, len(wanted))
             rows = table({one: journal.known[one] for one in wanted if one in journal.known}, kinds)
     _say("\n" + render(rows))
     done = sum(row["injected"] for row in rows)
@@ -118,7 +121,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def plan(kinds: Sequence[str], count: int) -> list[tuple[str, int]]:
+def plan(kinds: Sequence[str], count: int) -> Faults:
     """Kinds and seeds, all kinds side by side from the beginning to the end."""
     whole = sum(KINDS[kind].share for kind in kinds)
     found = []
@@ -172,40 +175,56 @@ def _code() -> str:
 # ---- processes
 
 
-def _run(home: Path, wanted: list[tuple[str, int]], journal: Journal, end: float, total: int) -> None:
+class Crew:
     """Two processes at a time, each for some faults. One that dies is a crash of the fault that it was at."""
-    queue = [wanted[at : at + CHUNK] for at in range(0, len(wanted), CHUNK)][::-1]
-    running: dict[int, tuple[int, list[tuple[str, int]]]] = {}
-    while queue or running:
-        for slot in set(range(WORKERS)) - {slot for slot, _ in running.values()}:
-            if queue and time.monotonic() < end:
-                chunk = queue.pop()
-                running[_fork(home / f"worker{slot}", home, chunk, journal)] = slot, chunk
-        if not running:
+
+    def __init__(self, home: Path, wanted: Faults, journal: Journal) -> None:
+        self._home, self._journal = home, journal
+        self._queue = [wanted[at : at + CHUNK] for at in range(0, len(wanted), CHUNK)][::-1]
+        self._running: dict[int, tuple[int, Faults]] = {}
+        """By process: its place, and what it was given."""
+
+    def work(self, end: float, total: int) -> None:
+        try:
+            while self._send(end):
+                child, status = os.wait()
+                if child in self._running:
+                    self._take_back(child, status)
+                    _progress(self._journal, total)
+        finally:
+            for child in self._running:
+                os.kill(child, signal.SIGKILL)
+
+    def _send(self, end: float) -> bool:
+        """Give every free place something to do, up to the end; whether anybody is at work."""
+        for slot in set(range(WORKERS)) - {slot for slot, _ in self._running.values()}:
+            if self._queue and time.monotonic() < end:
+                chunk = self._queue.pop()
+                self._running[_fork(self._home / f"worker{slot}", self._home, chunk, self._journal)] = slot, chunk
+        return bool(self._running)
+
+    def _take_back(self, child: int, status: int) -> None:
+        _, chunk = self._running.pop(child)
+        self._journal.follow()
+        rest = [one for one in chunk if one not in self._journal.known]
+        if not rest:
             return
-        child, status = os.wait()
-        if child not in running:
-            continue
-        slot, chunk = running.pop(child)
-        journal.follow()
-        rest = [one for one in chunk if one not in journal.known]
-        if rest:
-            kind, seed = rest[0]
-            told = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {os.WEXITSTATUS(status)}"
-            journal.note({"kind": kind, "seed": seed, "harm": "crash", "what": told, "errors": {}, "checked": 0,
-                          "seconds": 0.0})  # fmt: skip
-            journal.follow()
-            queue.append(rest[1:])
-        _progress(journal, total)
+        kind, seed = rest[0]
+        told = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {os.WEXITSTATUS(status)}"
+        crash = {"harm": "crash", "what": told, "errors": {}, "checked": 0, "seconds": 0.0}
+        self._journal.note({"kind": kind, "seed": seed, **crash})
+        self._journal.follow()
+        self._queue.append(rest[1:])
 
 
-def _fork(place: Path, home: Path, chunk: list[tuple[str, int]], journal: Journal) -> int:
+def _fork(place: Path, home: Path, chunk: Faults, journal: Journal) -> int:
     child = os.fork()
     if child:
         return child
     code = 1
     try:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        for one in (signal.SIGALRM, signal.SIGTERM):
+            signal.signal(one, signal.SIG_DFL)
         with Worker(place, home) as worker:
             for kind, seed in chunk:
                 signal.alarm(LONGEST)
@@ -222,7 +241,7 @@ class Worker:
 
     def __init__(self, place: Path, home: Path) -> None:
         self._place, self._home, self._stack = place, home, ExitStack()
-        self._server: live.Embedder | None = None
+        self._server: services.Embedder | None = None
         self._disk: Path | None = None
 
     def __enter__(self) -> Worker:
@@ -259,14 +278,14 @@ class Worker:
         trial.server, trial.seen_live = server, None
         return trial
 
-    def _serve(self) -> live.Embedder:
+    def _serve(self) -> services.Embedder:
         if self._server is None:
-            self._server = live.Embedder()
+            self._server = services.Embedder()
             self._server.__enter__()
             self._stack.callback(self._server.hide)
         return self._server
 
-    def _addressed(self, server: live.Embedder) -> Path:
+    def _addressed(self, server: services.Embedder) -> Path:
         """The prepared memory, with the server's address in its settings."""
         folder = self._place / "paid"
         if not folder.exists() or server.host not in (folder / "evokey.toml").read_text():
@@ -312,6 +331,9 @@ def _home() -> Iterator[Path]:
     try:
         yield home
     finally:
+        for disk in home.glob("worker*/disk"):
+            while os.path.ismount(disk):
+                subprocess.run(["umount", "-l", disk], capture_output=True, check=True)
         shutil.rmtree(home, ignore_errors=True)
 
 
@@ -319,12 +341,12 @@ def _prepare(home: Path) -> None:
     """The memories that are copied. Nothing here may leave a thread: processes are forked later."""
     for name, encoder in BASES.items():
         prepare(home / name, encoder)
-    damage.older_source()
+    versions.older_source()
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            with live.Embedder() as server:
+            with services.Embedder() as server:
                 origin = server.host
                 prepare(home / "paid", ["bm25", {**PAID, "base_url": f"{origin}/v1"}])
             path = home / "paid" / "evokey.toml"
@@ -362,71 +384,6 @@ def table(known: dict[tuple[str, int], dict[str, Any]], kinds: Sequence[str]) ->
             "seconds": round(sum(one["seconds"] for one in found), 1),
         })  # fmt: skip
     return rows
-
-
-COLUMNS = ("fault", "injected", "checked", "errors seen", "lost", "wrong rankings", "crashes", "other harm", "seconds")
-
-
-def render(rows: Sequence[dict[str, Any]]) -> str:
-    cells = [_cells(row) for row in rows]
-    cells.append(["**all**", *(f"{sum(column):,}" for column in zip(*(_numbers(row) for row in rows), strict=True))])
-    head = [f"| {' | '.join(COLUMNS)} |", f"|---|{'---:|' * (len(COLUMNS) - 1)}"]
-    return "\n".join([*head, *(f"| {' | '.join(line)} |" for line in cells)])
-
-
-def _cells(row: dict[str, Any]) -> list[str]:
-    return [row["kind"], *(f"{number:,}" for number in _numbers(row))]
-
-
-def _numbers(row: dict[str, Any]) -> list[int]:
-    others = sum(row[harm] for harm in HARMS[3:])
-    return [row["injected"], row["checked"], sum(row["errors"].values()), row["lost"], row["wrong ranking"],
-            row["crash"], others, round(row["seconds"])]  # fmt: skip
-
-
-HEAD = """# Faults
-
-What happens to a memory when its process is killed, its disk is full, its files are damaged, its services fail. `make
-faults` injects {faults:,} faults of {kinds} kinds, each seeded, in {minutes} minutes of processor time, and makes this
-page ([result](../benchmarks/results/faults.json)); a run that was stopped goes on where it stopped.
-
-After every fault the memory is opened again. Each document, lesson and epoch that was acknowledged before must be there
-(*checked* counts them), and what was under way wholly or not at all. Rankings and scores must equal, bit for bit, those
-of a memory to which nothing happened, at once and after more was added and learned, and those of keys made anew from
-the ledger; `evokey doctor` must find nothing. An error that the caller saw must be one of evokey's own and tell a way
-out, which is then taken: anything else is *other harm*.
-
-"""
-TAIL = """
-## What each kind is
-
-{kinds}
-
-## What no check can tell
-
-- SQLite keeps a commit in `ledger.sqlite-wal` until it is moved to `ledger.sqlite`. Where a process was killed, and
-  that file is then cut or flipped before anybody opens the memory, SQLite drops the commits from the damage on.
-- Flipped bits in a ledger are found where it was closed after the last write and the time of the file is as it was:
-  what is written by another program, or copied without its time, is not checked.
-- Settings (`evokey.toml`) that turn into other valid settings are believed: people may edit them.
-- A key file that another program cuts while it is mapped kills the process that reads it (SIGBUS); evokey's own files
-  are only ever replaced by rename.
-- A service that sends wrong vectors of the right form is believed.
-"""
-
-
-def page() -> str:
-    """The page of the docs, from the result."""
-    found = json.loads(RESULT.read_text("utf-8"))
-    rows = found["kinds"]
-    minutes = round(found["seconds"] / 60)
-    head = HEAD.format(faults=found["faults"], kinds=len(rows), minutes=minutes)
-    lines = "\n".join(f"- **{row['kind']}**: {row['what']}. Seen: {_errors(row)}." for row in rows)
-    return head + render(rows) + "\n" + TAIL.format(kinds=lines)
-
-
-def _errors(row: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in row["errors"].items()) or "no error"
 
 
 def _progress(journal: Journal, total: int) -> None:
