@@ -26,7 +26,8 @@ demo: $(VENV)/run  ## Watch an index learn, on the documentation of the Python s
 test: $(VENV)/dev  ## Run the tests
 	@$(BIN)/python -m pytest -n 2
 
-faults: $(VENV)/dev  ## Kill a memory at every write it makes, and 20,000 generated operations (half an hour)
+faults: $(VENV)/dev  ## Inject 10,000 faults of 12 kinds (docs/faults.md); kill a memory at every write; 20,000 generated operations (an hour or two; the faults go on where they stopped)
+	@$(BIN)/python tests/faults/table.py
 	@$(BIN)/python tests/faults/kill.py
 	@EVOKEY_MODEL_STEPS=20000 $(BIN)/python -m pytest tests/model
 
