@@ -198,7 +198,11 @@ def trusted(folder: Path, allow: Sequence[str]) -> Settings:
 def whole(folder: Path) -> Settings:
     """The settings of a memory. Those that evokey wrote begin with the format and end with what the memory retrieves
     by: less beside a ledger was cut, and would be filled up with defaults."""
-    found, said = read(folder / FILE), _toml_of(folder / FILE)
+    try:
+        found, said = read(folder / FILE), _toml_of(folder / FILE)
+    except InvalidSettings as error:
+        told = str(error).rstrip(".")
+        raise type(error)(f"{told}. Correct the file, or restore it from a backup.") from error
     if (folder / "ledger.sqlite").exists() and (not said or ("format" in said and "retriever" not in said)):
         raise InvalidSettings(
             f"{folder / FILE} is cut: it names no [[retriever]], and the memory beside it has one. Restore the file "
@@ -253,9 +257,7 @@ def _toml_of(path: Path) -> Mapping[str, Any]:
     except RecursionError as error:
         raise InvalidSettings(f"{path} has lists or tables nested too deeply; make it flatter") from error
     except ValueError as error:  # no TOML, no UTF-8, or a number of too many digits
-        raise InvalidSettings(
-            f"{path} is not valid TOML: {error}. Correct it, or restore the file from a backup"
-        ) from error
+        raise InvalidSettings(f"{path} is not valid TOML: {error}") from error
 
 
 def _refuse_foreign(folder: Path) -> None:
@@ -391,8 +393,7 @@ def read(path: Path) -> Settings:
     unknown = set(found) - KNOWN
     if unknown:
         raise InvalidSettings(
-            f"{path} has unknown settings: {', '.join(sorted(unknown))}. Check their spelling, remove them, or restore "
-            f"the file from a backup"
+            f"{path} has unknown settings: {', '.join(sorted(unknown))}. Check their spelling, or remove them"
         )
     _check_format(path, found.get("format", FORMAT))
     default, tables = Settings(), found.get("retriever", [])
@@ -420,9 +421,9 @@ def _component(path: Path, name: str, value: Any) -> dict[str, Any]:
 
 def _check_format(path: Path, number: Any) -> None:
     if not isinstance(number, int):
-        raise InvalidSettings(f"{path}: format must be a whole number, not {number!r}; restore it from a backup")
+        raise InvalidSettings(f"{path}: format must be a whole number, not {number!r}")
     if number < 1:
-        raise InvalidSettings(f"{path}: formats begin at 1, not {number}. Restore the file from a backup")
+        raise InvalidSettings(f"{path}: formats begin at 1, not {number}")
     if number > FORMAT:
         raise NewerFormat(
             f"{path} has format {number}, this evokey reads up to {FORMAT}; upgrade with: pip install -U evokey"

@@ -235,7 +235,9 @@ def restored(trial: Trial) -> None:
             memory = take(memory, step, trial.open)
             done += 1
         memory._database.close() if trial.chance.random() < 0.3 else memory.close()  # as if it were killed
-    trial.compare(trial.look(), trial.twin(steps, truth).after(done))
+    seen = trial.look()
+    trial.compare(seen, trial.twin(steps, truth).after(done))
+    trial.compare_with_new_keys(seen)
 
 
 def run(trial: Trial, steps: list[Any]) -> None:

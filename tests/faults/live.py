@@ -47,7 +47,9 @@ def kill(trial: Trial) -> None:
     if passed is not None:
         raise Harm("not injected", "the process was not killed")
     trial.errors.append("SIGKILL")
-    trial.compare(trial.look(), trial.twin(steps).after(done, done + 1))
+    seen = trial.look()
+    trial.compare(seen, trial.twin(steps).after(done, done + 1))
+    trial.compare_with_new_keys(seen)
 
 
 def fork_and_live(trial: Trial, steps: Sequence[Step], die_at: int) -> tuple[int, int | None]:

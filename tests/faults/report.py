@@ -39,9 +39,9 @@ page ([result](../benchmarks/results/faults.json)); a run that was stopped goes 
 
 After every fault the memory is opened again. Each document, lesson and epoch that was acknowledged before must be there
 (*checked* counts them), and what was under way wholly or not at all. Rankings and scores must equal, bit for bit, those
-of a memory to which nothing happened, at once and after more was added and learned, and those of keys made anew from
-the ledger; `evokey doctor` must find nothing. An error that the caller saw must be one of evokey's own and tell a way
-out, which is then taken: anything else is *other harm*.
+of a memory to which nothing happened, at once and after more was added and learned (after kills and restored files also
+those of keys made anew from the ledger); `evokey doctor` must find nothing. An error that the caller saw must be one of
+evokey's own and tell a way out, which is then taken: anything else is *other harm*.
 
 """
 TAIL = """

@@ -64,19 +64,19 @@ class Kind:
 
 
 KINDS = {
-    "kill": Kind(live.kill, 9, "SIGKILL before or after a write, a sync or a rename; unsynced files torn or empty"),
+    "kill": Kind(live.kill, 10, "SIGKILL before or after a write, a sync or a rename; unsynced files torn or empty"),
     "interrupt": Kind(live.interrupt, 9, "Ctrl-C at any moment from opening to closing"),
     "full disk": Kind(live.full_disk, 7, "no room left on a real file system, at once or some pages later", disk=True),
     "keys cut": Kind(damage.cut_key, 15, "one or several files of the keys cut"),
     "keys flipped": Kind(damage.flip_key, 15, "bits flipped in files of the keys"),
-    "ledger damaged": Kind(damage.damage_truth, 15,
+    "ledger damaged": Kind(damage.damage_truth, 16,
                            "ledger, log, count of commits, settings or manifest cut or flipped"),
-    "restored": Kind(damage.restored, 6, "an older ledger beside newer keys, older or foreign keys beside a ledger"),
+    "restored": Kind(damage.restored, 7, "an older ledger beside newer keys, older or foreign keys beside a ledger"),
     "two versions": Kind(versions.versions, 8, "a memory of the version before, killed while it is brought up to date; "
                          "memories of a newer version; the version before on a memory of this one"),
-    "dead service": Kind(services.dead_service, 3, "the encoder's service refuses, fails, hangs or breaks off", True),
-    "lying service": Kind(services.lying_service, 3, "it sends wrong dimensions, counts, numbers, or no JSON", True),
-    "others": Kind(live.others, 3, "a second writer, readers and backups while one process writes; it dies or closes"),
+    "dead service": Kind(services.dead_service, 2, "the encoder's service refuses, fails, hangs or breaks off", True),
+    "lying service": Kind(services.lying_service, 2, "it sends wrong dimensions, counts, numbers, or no JSON", True),
+    "others": Kind(live.others, 2, "a second writer, readers and backups while one process writes; it dies or closes"),
     "missing": Kind(damage.missing, 7, "files and folders gone or replaced; a file system that turns read-only",
                     disk=True),
 }  # fmt: skip
