@@ -65,7 +65,7 @@ def server() -> Iterator[Embedder]:
 
 
 def paid(server: Embedder, **options: Any) -> dict[str, Any]:
-    return {"name": "openai", "base_url": server.url, "retries": 0, "batch_size": 20, **options}
+    return {"name": "openai", "base_url": server.url, "retries": 0, "rest": 0, "batch_size": 20, **options}
 
 
 def document(number: int, more: str = "") -> evokey.Document:
@@ -176,7 +176,7 @@ def test_documents_come_whole_or_not_at_all_from_a_service_that_is_down(opened: 
 def test_a_memory_without_its_keys_goes_on_while_the_service_is_down_and_is_completed_after(
     opened: Opener, server: Embedder, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    memory = opened(encoder=["bm25", paid(server, rest=0)])
+    memory = opened(encoder=["bm25", paid(server)])
     memory.add(batch(0, 30))
     memory.feedback("board game", relevant=["d5"])
     memory.close()
