@@ -228,13 +228,13 @@ class Index:
 
     def catch_up(self, *, wait: bool = True) -> None:
         """Bring everything up to what the ledger says now. Without waiting: unless another thread is at it."""
-        if not self._behind:
+        if not self.behind:
             return
         taken: list[bool] = []
         try:
             taken.extend(map(self._mutex.acquire, (wait,)))  # in one step: taken and noted, whatever interrupts
             version = self._database.version
-            if taken[0] and self._behind:
+            if taken[0] and self.behind:
                 with self._database.read():
                     self._follow()
                 self._version = version
@@ -250,7 +250,7 @@ class Index:
             yield
 
     @property
-    def _behind(self) -> bool:
+    def behind(self) -> bool:
         """Whether the ledger has changed, or keys have come that were nowhere before."""
         if self._database.version != self._version:
             return True

@@ -266,7 +266,7 @@ class Memory:
                 best = self._index.expanded(replace(expansion, query=text), self._depth(size), overlays, among)
             return self._explored(text, best, slots, among, asked) if explore else best
 
-        return self._hits(text, rank, size)
+        return self._hits(text, rank, size, filtered=where is not None)
 
     def _among(self, where: Mapping[str, Any] | None) -> Numbers | None:
         """The documents that a caller's filter lets through; None: all."""
@@ -275,8 +275,8 @@ class Memory:
     def _depth(self, size: int) -> int:
         return size if self._reranker is None else max(size, RERANKED)
 
-    def _hits(self, text: str, rank: Callable[[], Ranking], size: int) -> list[Hit]:
-        best, found = self._fetched(rank)
+    def _hits(self, text: str, rank: Callable[[], Ranking], size: int, *, filtered: bool = False) -> list[Hit]:
+        best, found = self._fetched(rank, filtered=filtered)
         hits = [
             Hit(document.id, score, document)
             for number, score in zip(best.numbers.tolist(), best.scores.tolist(), strict=True)
@@ -284,14 +284,15 @@ class Memory:
         ]
         return hits if self._reranker is None else self._reranked(self._reranker, text, hits)[:size]
 
-    def _fetched(self, rank: Callable[[], Ranking]) -> tuple[Ranking, Mapping[int, Document]]:
-        """A ranking and its documents. One that was replaced or deleted in between would be missing: the ranking is
-        made again from what the ledger says now, and after some attempts left as it is."""
+    def _fetched(self, rank: Callable[[], Ranking], *, filtered: bool) -> tuple[Ranking, Mapping[int, Document]]:
+        """A ranking and its documents. One that was replaced or deleted in between would be missing, and a filter may
+        be of a newer state than the index: the ranking is made again from what the ledger says now, and after some
+        attempts left as it is."""
         for attempt in range(ATTEMPTS):
             self._index.catch_up(wait=attempt > 0)
             best = rank()
             found = self._documents.fetch(best.numbers.tolist())
-            if len(found) == len(best):
+            if len(found) == len(best) and not (filtered and self._index.behind):
                 break
         return best, found
 

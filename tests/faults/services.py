@@ -12,6 +12,11 @@ from live import ask_in_thread
 from wire import Reply, Request, Wire, embeddings
 from world import Harm, Trial, program, rank, summary, take
 
+PATIENT, HASTY = "timeout = 20.0", "timeout = 0.4"
+PAID = {"name": "openai", "base_url": "http://127.0.0.1:1/v1", "retries": 0, "timeout": 20.0, "rest": 0.0,
+        "revision": "test"}  # fmt: skip
+"""An encoder over HTTP. Only where a service is slow on purpose is it given up soon: this machine may be slow too."""
+
 
 class Embedder(Wire):
     """Speaks as OpenAI does; from the request numbered `fault_at` on, so many times, it answers with `fault`."""
@@ -126,11 +131,14 @@ def meet_service(trial: Trial, fault: Callable[[Any], Any] | None) -> None:
     """Without a fault: nobody listens at the port. Steps that fail are as if they had never been asked for."""
     server: Embedder = trial.server
     steps = program(trial, trial.chance.randint(2, 5))
+    slow = fault in (DEAD["hangs"], DEAD["drips"])
+    if slow:
+        wait(trial, HASTY)
     memory, happened = trial.open(), []
     server.calm()
     server.fault_at, server.times = trial.chance.randrange(3), trial.chance.choice([1, 1, 1000])
-    if fault in (DEAD["hangs"], DEAD["drips"]):
-        server.times = 1  # they take long
+    if slow:
+        server.times = 1
     server.fault = fault or embeddings
     silent = trial.chance.randrange(len(steps) or 1) if fault is None else None
     for number, step in enumerate(steps):
@@ -145,6 +153,10 @@ def meet_service(trial: Trial, fault: Callable[[Any], Any] | None) -> None:
                 rank(memory)
     server.calm()
     server.show()
+    if slow:
+        memory.close()
+        wait(trial, PATIENT)
+        memory = trial.open()
     if any(verb == "forget" for verb, _ in happened):
         # What is to be forgotten does not wait for an encoder: what is left is learned at the next evolve.
         memory.evolve()
@@ -157,3 +169,8 @@ def meet_service(trial: Trial, fault: Callable[[Any], Any] | None) -> None:
             raise Harm("wrong ranking", f"after the service came back: {[summary(step) for step in happened]}")
     memory.close()
     trial.compare(trial.look(), twin.after(len(happened)))
+
+
+def wait(trial: Trial, how_long: str) -> None:
+    path = trial.folder / "evokey.toml"
+    path.write_text(path.read_text().replace(PATIENT, how_long).replace(HASTY, how_long))

@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,14 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
+import boundaries  # noqa: E402
 import damage  # noqa: E402
 import live  # noqa: E402
+import scenarios  # noqa: E402
 import services  # noqa: E402
 import versions  # noqa: E402
+import wire  # noqa: E402
+import world  # noqa: E402
 from report import HARMS, PAGE, RESULT, page, render  # noqa: E402
 from world import BASES, Harm, Trial, prepare  # noqa: E402
 
@@ -47,8 +52,6 @@ CHUNK = 48
 LONGEST = 40
 """Seconds after which a fault counts as a hang."""
 DISK = "6m"
-PAID = {"name": "openai", "base_url": "http://127.0.0.1:1/v1", "retries": 0, "timeout": 0.5, "rest": 0.0,
-        "revision": "test"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -138,10 +141,10 @@ class Journal:
     """A line for every fault, written by the process that met it."""
 
     def __init__(self, path: Path, *, keep: bool) -> None:
-        self.path, self._code = path, _code()
+        self.path = path
         lines = path.read_text().splitlines() if keep and path.exists() else []
         found = [json.loads(line) for line in lines if line.endswith("}")]
-        self.known = {(one["kind"], one["seed"]): one for one in found if one["code"] == self._code}
+        self.known = {(one["kind"], one["seed"]): one for one in found if one["code"] == _code(one["kind"])}
 
     def __enter__(self) -> Journal:
         self.path.write_text("".join(f"{json.dumps(one)}\n" for one in self.known.values()))
@@ -153,7 +156,7 @@ class Journal:
         os.close(self._handle)
 
     def note(self, entry: dict[str, Any]) -> None:
-        os.write(self._handle, f"{json.dumps({**entry, 'code': self._code})}\n".encode())
+        os.write(self._handle, f"{json.dumps({**entry, 'code': _code(entry['kind'])})}\n".encode())
 
     def follow(self) -> None:
         """Read what the processes have written since."""
@@ -165,11 +168,13 @@ class Journal:
             self.known[one["kind"], one["seed"]] = one
 
 
-def _code() -> str:
+@cache
+def _code(kind: str) -> str:
     """Results belong to the code that they were got with."""
-    paths = [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.sql"), *Path(__file__).parent.glob("*.py")]
-    kept = sorted(path for path in paths if not path.name.startswith("test_"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in kept)).hexdigest()[:12]
+    paths = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".sql")]
+    shared = (world, scenarios, boundaries, wire, live, damage, sys.modules[KINDS[kind].inject.__module__])
+    paths += {Path(str(module.__file__)) for module in shared}
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(paths))).hexdigest()[:12]
 
 
 # ---- processes
@@ -348,7 +353,7 @@ def _prepare(home: Path) -> None:
         try:
             with services.Embedder() as server:
                 origin = server.host
-                prepare(home / "paid", ["bm25", {**PAID, "base_url": f"{origin}/v1"}])
+                prepare(home / "paid", ["bm25", {**services.PAID, "base_url": f"{origin}/v1"}])
             path = home / "paid" / "evokey.toml"
             path.write_text(path.read_text().replace(origin, "http://127.0.0.1:1"))
             code = 0

@@ -176,21 +176,23 @@ def test_a_service_whose_first_answer_lies_about_its_dimension_is_not_believed(o
         assert memory.add([{"id": "c", "text": "cat"}]) == 1
 
 
-def test_a_search_misses_no_document_that_is_replaced_meanwhile(opened: Opener) -> None:
+@pytest.mark.parametrize("where", [None, {"kind": "fruit"}])
+def test_a_search_misses_no_document_that_is_replaced_meanwhile(opened: Opener, where: dict[str, str] | None) -> None:
     writer, reader = opened(encoder="bm25"), opened()
-    writer.add([{"id": f"d{n}", "text": "apple 0"} for n in range(5)])
+    fruit = {"metadata": {"kind": "fruit"}}
+    writer.add([{"id": f"d{n}", "text": "apple 0", **fruit} for n in range(5)])
     stop = threading.Event()
 
     def write() -> None:
         for turn in range(10_000):
             if stop.is_set():
                 return
-            writer.add([{"id": f"d{n}", "text": f"apple {turn}"} for n in range(5)])
+            writer.add([{"id": f"d{n}", "text": f"apple {turn}", **fruit} for n in range(5)])
 
     thread = threading.Thread(target=write)
     thread.start()
     try:
-        found = [len(reader.search("apple")) for _ in range(400)]
+        found = [len(reader.search("apple", where=where)) for _ in range(400)]
     finally:
         stop.set()
         thread.join()
