@@ -185,7 +185,7 @@ def test_a_search_misses_no_document_that_is_replaced_meanwhile(opened: Opener, 
 
     def write() -> None:
         for turn in range(10_000):
-            if stop.is_set():
+            if stop.wait(0.03):  # time for the attempts of a search
                 return
             writer.add([{"id": f"d{n}", "text": f"apple {turn}", **fruit} for n in range(5)])
 
