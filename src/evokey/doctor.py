@@ -148,7 +148,7 @@ def _renew(retriever: Retriever, database: Database, *, keep: bool) -> None:
     live = documents.live()
     retriever.store.origin = Writers(database)
     if keep:
-        retriever.store.load(live, documents.position().newest)
+        retriever.store.load(live)
     missing = retriever.store.rows.uncovered(live)
     encoding = attempt(retriever, documents, missing, Words(documents), Watch(len(missing), 1))
     if encoding.failure is not None:

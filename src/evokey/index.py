@@ -119,7 +119,7 @@ class Index:
 
     def alternatives(self, query: str, k: int, among: Numbers | None, vector: Vectors | None) -> list[Ranking]:
         """What the untaught index finds, and what each of several retrievers finds alone."""
-        taught, _ = self.within_reach(query, self.overlays(self.epoch), vector)
+        taught, _ = self.within_reach(query, self.overlays(), vector)
         rankings = [self.ranked(query, k, self.overlays(0), among, vector)]
         if len(self.retrievers) > 1:
             for one in self.retrievers:
@@ -149,15 +149,21 @@ class Index:
         weights = [overlays.weights[one.name] for one in self.retrievers]
         return self.fusion.fused(rankings, [question.trust for question in questions], weights, k)
 
-    def overlays(self, number: int) -> Overlays:
-        """What an epoch has learned, composed from the ledger."""
-        found = self._composed.get(number)
+    def overlays(self, number: int | None = None) -> Overlays:
+        """What an epoch has learned (None: the current one), composed from the ledger. Keys and documents follow to the
+        state that it is composed from: another process may have written since the last look."""
+        found = self._composed.get(self.epoch if number is None else number)
         if found is not None:
             return found
-        with self._mutex:
-            if number not in self._composed:
-                self._keep(number, self.composed(self._epochs.get(number)))
-            return self._composed[number]
+        with self._mutex, self._database.read():
+            if not self._database.in_write:
+                self._follow()
+            return self._compose(self.epoch if number is None else number)
+
+    def _compose(self, number: int) -> Overlays:
+        if number not in self._composed:
+            self._keep(number, self.composed(self._epochs.get(number)))
+        return self._composed[number]
 
     def _keep(self, number: int, overlays: Overlays) -> None:
         while len(self._composed) >= EPOCHS_KEPT:
@@ -285,16 +291,18 @@ class Index:
         self.position, self.live, self._redacted = position, live, self._epochs.redacted
         if epoch != self.epoch and self._version != NEVER:
             with suppress(ServiceFailed):  # a search that needs the encoder says so itself
-                self.overlays(epoch)  # composed before it is searched: searches go on with the epoch before
+                self._compose(epoch)  # composed before it is searched: searches go on with the epoch before
         self.epoch = epoch
 
     def _index(
         self, retriever: Retriever, live: Numbers, added: Sequence[int], removed: Sequence[int], newest: int
     ) -> Numbers:
         """Bring one retriever up to date; the documents whose keys it lacks then."""
-        loaded = retriever.store.load(live, newest)
+        loaded = retriever.store.load(live)
         if removed and not loaded:
             retriever.store.remove(removed)
+        if added and not loaded:
+            retriever.store.revive(added)
         ready = self._ready.get(retriever.name, [])
         if ready and max(int(keys.covered.max()) for keys in ready) <= newest:
             self._take(retriever, self._ready.pop(retriever.name))

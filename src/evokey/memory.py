@@ -259,7 +259,7 @@ class Memory:
             self._learner.offer(text)
 
         def rank() -> Ranking:
-            among, overlays = self._among(where), self._index.overlays(self._epoch(epoch))
+            overlays, among = self._index.overlays(self._epoch(epoch)), self._among(where)
             if expansion is None or not expansion.units:
                 best = self._index.ranked(text, self._depth(size), overlays, among, asked)
             else:
@@ -358,7 +358,7 @@ class Memory:
         asked = checks.query(text)
 
         def rank() -> Ranking:
-            overlays = self._index.overlays(self._index.epoch)
+            overlays = self._index.overlays()
             return self._index.ranked(asked, self._depth(k), overlays, self._index.public)
 
         return [hit.document for hit in self._hits(asked, rank, k)]
@@ -384,7 +384,7 @@ class Memory:
             return Explanation(id, lessons, None, None, None, [], len(lessons))
         text, asked = checks.query(query), self._vector(vector)
         before = self._index.overlays(0)
-        learned = self._index.overlays(self._index.epoch)
+        learned = self._index.overlays()
         after, _ = self._index.within_reach(text, learned, asked)
         reached = learned.beyond is None or after is not learned.beyond
         ranks = {
@@ -450,7 +450,7 @@ class Memory:
         """What the (expanded) query finds now: the paper's rule credits that, and no other policy asks."""
         if self._settings.policy != "paper":
             return []
-        overlays = self._index.overlays(self._index.epoch)
+        overlays = self._index.overlays()
         found = self._index.ranked(" ".join([query, *units]), RETRIEVED, overlays, None, vector)
         documents = self._documents.fetch(found.numbers.tolist())
         return [documents[number].id for number in found.numbers.tolist()]
@@ -1024,8 +1024,8 @@ class Memory:
             self._pools.clear()  # they were taken among fewer documents
             self._save()
 
-    def _epoch(self, number: int | None) -> int:
-        return self._index.epoch if number is None else checks.epoch(number, self._index.epoch)
+    def _epoch(self, number: int | None) -> int | None:
+        return None if number is None else checks.epoch(number, self._index.epoch)
 
     def _vector(self, given: Any) -> Vectors | None:
         """A vector that came beside a query, checked."""

@@ -181,6 +181,11 @@ class Database:
         return bool(self._lock.is_locked)
 
     @property
+    def in_write(self) -> bool:
+        """Whether this thread is inside a transaction that writes."""
+        return self._writer_thread == threading.get_ident()
+
+    @property
     def version(self) -> int:
         """Changes when anybody, here or elsewhere, has committed."""
         commits = self._commits.settled
@@ -199,7 +204,7 @@ class Database:
 
     def all(self, sql: str, values: Any = ()) -> list[Any]:
         try:
-            if self._writer_thread == threading.get_ident():
+            if self.in_write:
                 return self._writer.execute(sql, values).fetchall()
             with self._reading:
                 return self._cursor.execute(sql, values).fetchall()
@@ -234,7 +239,7 @@ class Database:
     @contextmanager
     def _for_reading(self) -> Iterator[sqlite3.Connection]:
         try:
-            if self._writer_thread == threading.get_ident():
+            if self.in_write:
                 yield self._writer
                 return
             with self._reading:

@@ -324,26 +324,26 @@ class EmbeddedStore(Generic[B]):
         """The ledger that the documents are in; without one, keys are taken as they are."""
         self._loaded: Manifest | None = None
 
-    def load(self, live: Numbers, newest: int) -> bool:
-        """Take up what is on disk, if it changed. Documents up to the newest known one that do not live are dead;
-        what another process has written since is none of ours to judge yet."""
+    def load(self, live: Numbers) -> bool:
+        """Take up what is on disk, if it changed. Documents that do not live are dead: those that another process has
+        added since the ledger was read, until they are revived."""
         for read in (self._read, self._read_if_sound):
             manifest = self._manifest()
             if manifest is None or manifest == self._loaded:
                 return False
             try:
-                self._take_up(manifest, self._segments(manifest, read), live, newest)
+                self._take_up(manifest, self._segments(manifest, read), live)
                 return True
             except (OSError, ValueError, KeyError) as error:
                 # Either swept away by the writer since we read the manifest, or damaged.
                 log.info("keys in %s are read again (%s)", self._folder, str(error))
         raise AssertionError("the second reading leaves out what it cannot read")
 
-    def _take_up(self, manifest: Manifest, segments: tuple[Segment[B], ...], live: Numbers, newest: int) -> None:
+    def _take_up(self, manifest: Manifest, segments: tuple[Segment[B], ...], live: Numbers) -> None:
         covered = _covered(segments)
         if not self._belong(manifest, covered):
             segments, covered = (), NO_NUMBERS
-        self.rows = Rows(segments, frozenset(np.setdiff1d(covered[covered <= newest], live).tolist()))
+        self.rows = Rows(segments, frozenset(np.setdiff1d(covered, live).tolist()))
         self._loaded = manifest
 
     def _manifest(self) -> Manifest | None:
@@ -402,6 +402,12 @@ class EmbeddedStore(Generic[B]):
 
     def remove(self, numbers: Iterable[int]) -> None:
         self.rows = Rows(self.rows.segments, self.rows.dead | frozenset(numbers))
+
+    def revive(self, numbers: Iterable[int]) -> None:
+        """Find documents whose keys were read before the ledger said that they live."""
+        back = self.rows.dead.intersection(numbers)
+        if back:
+            self.rows = Rows(self.rows.segments, self.rows.dead - back)
 
     def save(self, *, force: bool = False) -> None:
         """Write what is in memory only: when it has grown large, or now if forced."""
