@@ -25,7 +25,7 @@ from holdout import Collection, paired_p, quality, rounds, teach, written
 
 import evokey
 from evokey.evolution.focus import CENTRES
-from evokey.lens import Ways
+from evokey.search.lens import Ways
 from evokey.stores.embedded import NO_NUMBERS
 from evokey.stores.flat import DenseBlock, DenseQuestion, FlatStore
 

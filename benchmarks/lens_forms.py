@@ -23,7 +23,7 @@ from holdout import Collection, ndcg_of, rounds, written
 
 from evokey.encoders.wordllama import WordLlamaEncoder
 from evokey.evolution.focus import CENTRES, OPEN, WARY
-from evokey.lens import Ways
+from evokey.search.lens import Ways
 from evokey.stores.flat import DenseQuestion
 
 PAIRS = ("nfcorpus/scifact", "scifact/nfcorpus", "locomo10/scifact", "cranfield/climate_fever_evidence")

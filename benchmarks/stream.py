@@ -34,8 +34,8 @@ from rich.progress import track
 import evokey
 from evokey.encoders.wordllama import WordLlamaEncoder
 from evokey.keys.words import STOP_WORDS
-from evokey.novelty import NEAR, SAME_WORDS, Novelty
-from evokey.novelty.reading import read
+from evokey.loop.novelty import NEAR, SAME_WORDS, Novelty
+from evokey.loop.novelty.reading import read
 
 HERE = Path(__file__).parent
 SETS = "locomo10 scifact climate_fever_evidence cranfield pubmedqa_l nfcorpus clinc150".split()

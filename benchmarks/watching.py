@@ -34,8 +34,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np
 
 import evokey
+from evokey.loop.watch import WAITING, Learner
 from evokey.types import Attempt, Ruling
-from evokey.watch import WAITING, Learner
 
 HERE = Path(__file__).parent
 JUDGEMENTS = "EVOKEY_BENCHMARK_JUDGEMENTS"

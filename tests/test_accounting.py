@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import evokey
-from evokey.accounting import Account, Hub, Point, by_mass, concentration, plot, report, skewness
 from evokey.evolution.evidence import fold
+from evokey.inspect.accounting import Account, Hub, Point, by_mass, concentration, plot, report, skewness
 from evokey.types import Choice, Epoch
 
 

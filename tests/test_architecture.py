@@ -13,48 +13,56 @@ from evokey.errors import UnknownComponent
 
 SOURCE = Path(evokey.__file__).parent
 ORDER = [
-    ["types", "errors", "words", "network", "reply"],
-    ["protocols", "registry", "service", "prompts", "erasure"],
-    ["keys", "encoders", "llm", "stores", "rerankers", "fusion", "checks"],
+    ["types", "errors", "http"],
+    ["protocols", "registry", "erasure"],
+    ["encoders"],
+    ["keys", "llm", "stores", "checks"],
     ["ingest", "ledger", "trust"],
-    ["expanders", "generators", "novelty"],
+    ["expanders", "generators"],
     ["verifiers"],
-    ["expand"],
-    ["lens"],
-    ["overlay"],
-    ["retriever"],
-    ["explain", "indexing", "reach"],
+    ["search"],
+    ["inspect.explain"],
     ["evolution"],
     ["loop"],
-    ["settings", "index"],
-    ["backup", "compare", "watch", "forgetting"],
+    ["settings", "search.index"],
+    ["inspect.backup", "inspect.diff", "loop.watch", "forgetting"],
     ["memory"],
-    ["demo", "doctor", "thinker", "accounting"],
+    ["demo", "inspect", "loop.thinker"],
     ["bench"],
     ["cli"],
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
+"""Of rooms, and of modules that stand elsewhere than their room."""
 
 
-def imported_rooms(path: Path) -> set[str]:
+def rank_of(module: str) -> int:
+    """Of the room, or of the module itself."""
+    parts = module.split(".")
+    return next(RANK[name] for end in (2, 1) if (name := ".".join(parts[:end])) in RANK)
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of this project that a file imports."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("evokey"):
-            parts = node.module.split(".")
-            found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names if alias.name in RANK}
-    return found
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "evokey":
+            base = node.module.partition(".")[2]
+            for alias in node.names:
+                name = f"{base}.{alias.name}".strip(".")
+                found.add(name if (SOURCE / name.replace(".", "/")).with_suffix(".py").exists() else base)
+    return found - {""}
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_imports_go_one_way(path: Path) -> None:
-    room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    if room != "__init__":
-        assert {other for other in imported_rooms(path) if RANK[other] > RANK[room]} == set()
+    module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    if module not in ("__init__", "__main__"):
+        assert {other for other in imported(path) if rank_of(other) > rank_of(module)} == set()
 
 
 def test_every_room_has_its_place_in_the_order() -> None:
     rooms = {path.name.removesuffix(".py") for path in SOURCE.iterdir() if not path.name.startswith("_")} - {"py.typed"}
-    assert rooms == set(RANK)
+    assert rooms == {name for name in RANK if "." not in name}
 
 
 def test_the_public_names_are_pinned() -> None:

@@ -26,10 +26,11 @@ from typer.testing import CliRunner
 from wire import Reply, Wire, embeddings
 
 import evokey
-from evokey import doctor, indexing
 from evokey.cli import app as cli
 from evokey.errors import DocumentRefused, ServiceFailed
+from evokey.inspect import doctor
 from evokey.registry import COMPONENTS, Component
+from evokey.search import indexing
 
 TOPICS = ["rivers", "bread", "volcanoes", "sailing", "owls", "chess", "violins", "glaciers", "bees"]
 
@@ -313,7 +314,7 @@ def test_a_text_is_paid_for_once_though_several_documents_have_it(opened: Opener
 WRITER = """
 import os, sys
 import evokey
-from evokey.index import Index
+from evokey.search.index import Index
 from evokey.memory import Memory
 from test_encoding import batch
 folder, start, end, death = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]

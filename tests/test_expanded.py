@@ -6,7 +6,7 @@ import numpy as np
 
 from evokey.encoders.wordllama import WordLlamaEncoder
 from evokey.keys.full import Full
-from evokey.retriever import DenseRetriever
+from evokey.search.retriever import DenseRetriever
 from evokey.types import Expansion, Unit
 
 QUERY = "how do I undo a commit?"

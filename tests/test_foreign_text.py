@@ -13,15 +13,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from evokey import prompts
 from evokey.expanders import parse, recorded, units
 from evokey.generators import citations, cited
 from evokey.keys import sentences
 from evokey.keys.abstract import Abstract
 from evokey.keys.chunks import Chunks
 from evokey.keys.keywords import Keywords
+from evokey.llm import prompts
 from evokey.llm.answers import answer_of
-from evokey.novelty import reading
+from evokey.loop.novelty import reading
 from evokey.types import Answer, Document, Unit
 from evokey.verifiers import judge, words
 

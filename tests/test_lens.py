@@ -15,13 +15,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import evokey
-from evokey import lens
 from evokey.evolution import fit
 from evokey.evolution.attribution import attribute
 from evokey.evolution.bystanders import as_they_are, beside
 from evokey.evolution.focus import OPEN, WARY, Focus, sampled
 from evokey.evolution.pools import take
 from evokey.evolution.trial import Trial
+from evokey.search import lens
 from evokey.stores.flat import DenseQuestion
 from evokey.types import Choice
 

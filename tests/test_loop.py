@@ -16,9 +16,10 @@ from conftest import DATA, Opener
 from typer.testing import CliRunner
 
 import evokey
-from evokey import settings, watch
+from evokey import settings
 from evokey.cli.app import app
 from evokey.errors import InvalidInput, InvalidSettings, LLMFailed, UnknownDocument
+from evokey.loop import watch
 from evokey.types import Completion, Message, Spent
 
 QUESTIONS = {

@@ -7,7 +7,7 @@ import pytest
 from conftest import Always, Opener, ranking
 
 import evokey
-from evokey.accounting import report
+from evokey.inspect.accounting import report
 from evokey.types import Choice
 
 AWAY = Choice(away=0.4)

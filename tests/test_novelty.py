@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from evokey.encoders.wordllama import WordLlamaEncoder
 from evokey.errors import InvalidQuery, InvalidSettings
-from evokey.novelty import Match, Novelty
-from evokey.novelty.agreement import Agreement
-from evokey.novelty.reading import read
+from evokey.loop.novelty import Match, Novelty
+from evokey.loop.novelty.agreement import Agreement
+from evokey.loop.novelty.reading import read
 from evokey.types import Vectors
 
 ENCODER = WordLlamaEncoder()

@@ -10,8 +10,8 @@ import pytest
 from conftest import Opener
 
 import evokey
-from evokey import accounting
 from evokey.errors import UnknownDocument
+from evokey.inspect import accounting
 from evokey.stores.embedded import EmbeddedStore
 
 TURNS = 25

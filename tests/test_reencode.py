@@ -10,9 +10,9 @@ from conftest import Opener
 from typer.testing import CliRunner
 
 import evokey
-from evokey import doctor
 from evokey.cli.app import app
 from evokey.errors import EncoderMismatch, InvalidSettings, UnknownComponent
+from evokey.inspect import doctor
 
 LESSONS = {
     "undo what I just published": ["git-revert"],

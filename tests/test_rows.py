@@ -11,7 +11,7 @@ from evokey.evolution import pools
 from evokey.evolution.attribution import attribute
 from evokey.evolution.judge import ndcg
 from evokey.evolution.trial import Trial
-from evokey.retriever import search
+from evokey.search.retriever import search
 from evokey.types import Choice
 
 CHUNKS = {"name": "chunks", "tokens": 60, "overlap": 10}

@@ -12,10 +12,10 @@ import pytest
 from conftest import Opener
 
 import evokey
-from evokey import doctor
 from evokey.expanders.units import normal
+from evokey.inspect import doctor
 from evokey.keys.keywords import Keywords
-from evokey.novelty.reading import read
+from evokey.loop.novelty.reading import read
 from evokey.verifiers.words import contains, every, squad, words
 
 

@@ -17,10 +17,11 @@ from typer.testing import CliRunner
 from wire import Wire
 
 import evokey
-from evokey import doctor, registry, trust
+from evokey import registry, trust
 from evokey.cli.app import app
 from evokey.errors import InvalidSettings, NotAllowed, NotAMemory
-from evokey.service import Service
+from evokey.http.client import Service
+from evokey.inspect import doctor
 from evokey.settings import Settings, needs, replaced, settings_of
 
 OWL = evokey.Document("owl", "owls hunt at night")

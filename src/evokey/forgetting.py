@@ -22,7 +22,7 @@ from evokey.ledger.forgets import Forgets
 from evokey.ledger.sqlite import Database
 from evokey.llm import cached, recorded
 from evokey.registry import named
-from evokey.retriever import TAUGHT, Retriever
+from evokey.search.retriever import TAUGHT, Retriever
 from evokey.settings import HUMAN, Settings
 from evokey.verifiers import human
 

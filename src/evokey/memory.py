@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from evokey import backup, checks, compare, explain, forgetting
+from evokey import checks, forgetting
 from evokey import settings as settings_
 from evokey.erasure import Erasure
 from evokey.errors import InvalidInput, InvalidSettings, InvalidVector, MemoryClosed, ServiceFailed, storing
@@ -28,10 +28,9 @@ from evokey.evolution import pools as pools_
 from evokey.evolution.evidence import Taught
 from evokey.evolution.policy import Policy, Proposal
 from evokey.evolution.restricted import Own
-from evokey.expand import Expanding
 from evokey.forgetting import Eraser
-from evokey.fusion import DEPTH
-from evokey.index import Index
+from evokey.inspect import backup, explain
+from evokey.inspect import diff as compare
 from evokey.ledger.documents import Documents
 from evokey.ledger.epochs import Epochs
 from evokey.ledger.expansions import Expansions
@@ -41,8 +40,12 @@ from evokey.ledger.pins import Pins
 from evokey.ledger.sources import Sources
 from evokey.ledger.sqlite import Database
 from evokey.ledger.traffic import Traffic
-from evokey.loop import Loop, Thought
+from evokey.loop.expand import Expanding
+from evokey.loop.loop import Loop, Thought
+from evokey.loop.watch import Learner, Proposed, Thinker
 from evokey.protocols import LLM, Generator, Reranker, Verifier
+from evokey.search.fusion import DEPTH
+from evokey.search.index import Index
 from evokey.types import (
     Answer,
     Attempt,
@@ -64,7 +67,6 @@ from evokey.types import (
     Vectors,
     Verdict,
 )
-from evokey.watch import Learner, Proposed, Thinker
 
 log = logging.getLogger("evokey")
 RETRIEVED = 100

@@ -80,8 +80,8 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "onnx": Component("evokey.encoders.onnx:Onnx", "onnx"),
     },
     "reranker": {
-        "cross-encoder": Component("evokey.rerankers.cross_encoder:CrossEncoder", "local"),
-        "endpoint": Component("evokey.rerankers.endpoint:Endpoint", "remote"),
+        "cross-encoder": Component("evokey.search.rerankers.cross_encoder:CrossEncoder", "local"),
+        "endpoint": Component("evokey.search.rerankers.endpoint:Endpoint", "remote"),
     },
     "store": {
         "flat": Component("evokey.stores.flat:FlatStore"),
@@ -89,8 +89,8 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "sparse": Component("evokey.stores.sparse:SparseStore"),
     },
     "fusion": {
-        "weighted": Component("evokey.fusion:Weighted"),
-        "reciprocal": Component("evokey.fusion:Reciprocal"),
+        "weighted": Component("evokey.search.fusion:Weighted"),
+        "reciprocal": Component("evokey.search.fusion:Reciprocal"),
     },
     "llm": {
         "openai": Component("evokey.llm.openai:OpenAI", "remote"),

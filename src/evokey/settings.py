@@ -17,12 +17,12 @@ from evokey.encoders.earlier import options_of
 from evokey.errors import InvalidSettings, NewerFormat, NotAMemory
 from evokey.evolution.policy import Policy
 from evokey.expanders.base import make
-from evokey.fusion import Fusion
 from evokey.llm.build import build
 from evokey.protocols import LLM, Expander, Generator, Reranker, Verifier
 from evokey.registry import Named as Named
 from evokey.registry import named
-from evokey.retriever import DenseRetriever, GivenRetriever, LateRetriever, Retriever, SparseRetriever
+from evokey.search.fusion import Fusion
+from evokey.search.retriever import DenseRetriever, GivenRetriever, LateRetriever, Retriever, SparseRetriever
 from evokey.stores.segments import write_synced
 from evokey.types import Attempt
 from evokey.verifiers.build import build as build_verifier

@@ -13,12 +13,12 @@ import small_sets
 pytest.importorskip("ir_measures", reason="the benchmark's measures need: pip install 'evokey[bench]'")
 pytest.importorskip("matplotlib", reason="figures need: pip install 'evokey[bench]'")
 
-from evokey.accounting import displacements, report
 from evokey.bench import charts, curves, figures, runs, style, systems, tables
 from evokey.bench.data import load
 from evokey.bench.grid import Grid
 from evokey.bench.lab import Lab
 from evokey.bench.protocols import split
+from evokey.inspect.accounting import displacements, report
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 

@@ -10,7 +10,7 @@ from parts import ENCODERS, REMOTE, Parts
 from parts import parts as parts  # the fixture
 
 from evokey import registry
-from evokey.retriever import kept
+from evokey.search.retriever import kept
 
 TEXTS = [
     "owls hunt mice at night",

@@ -22,7 +22,7 @@ from evokey.evolution.judge import ndcg
 from evokey.evolution.paper import Replay
 from evokey.evolution.trial import Trial
 from evokey.registry import COMPONENTS, Component
-from evokey.retriever import search
+from evokey.search.retriever import search
 from evokey.stores.late import LateBlock, LateQuestion
 from evokey.types import Choice, Expansion, Unit
 

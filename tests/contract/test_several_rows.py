@@ -18,7 +18,7 @@ from evokey.evolution.attribution import attribute
 from evokey.evolution.judge import ndcg
 from evokey.evolution.trial import Trial
 from evokey.keys.chunks import Chunks
-from evokey.retriever import search
+from evokey.search.retriever import search
 from evokey.types import Choice, Expansion, Unit
 
 CHUNKS = {"name": "chunks", "tokens": 16, "overlap": 0}

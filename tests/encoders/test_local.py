@@ -32,7 +32,7 @@ from evokey.encoders.export import export  # noqa: E402
 from evokey.encoders.onnx import Onnx  # noqa: E402
 from evokey.encoders.sentence_transformers import SentenceTransformers, TokenVectors  # noqa: E402
 from evokey.encoders.splade import Splade  # noqa: E402
-from evokey.rerankers.cross_encoder import CrossEncoder  # noqa: E402
+from evokey.search.rerankers.cross_encoder import CrossEncoder  # noqa: E402
 
 MINILM = "all-MiniLM-L6-v2"
 ROWS = 64

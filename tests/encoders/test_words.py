@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evokey.encoders.bm25 import BM25
+from evokey.encoders.words import split
 from evokey.errors import InvalidSettings
-from evokey.words import split
 
 FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 

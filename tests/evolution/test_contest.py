@@ -12,7 +12,7 @@ from evokey.evolution.contest import Contest, Deal, Qualifying
 from evokey.evolution.judge import Judge, best, keys
 from evokey.evolution.recall import Recall, ahead
 from evokey.evolution.tables import marks, nearest, tenth
-from evokey.overlay import Touched
+from evokey.search.overlay import Touched
 from evokey.types import Choice
 
 seeds = st.integers(0, 10_000)

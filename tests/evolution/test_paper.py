@@ -18,7 +18,7 @@ from evokey.evolution.saturation import Saturation
 from evokey.keys.full import Full
 from evokey.ledger.documents import Entry
 from evokey.ledger.lessons import Success
-from evokey.retriever import GivenRetriever
+from evokey.search.retriever import GivenRetriever
 
 seeds = st.integers(0, 10_000)
 

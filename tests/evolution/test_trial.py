@@ -15,7 +15,7 @@ from evokey.evolution.choosing import choose, traffic
 from evokey.evolution.evidence import FOLDS, fold, sample
 from evokey.evolution.judge import Judge, best, ndcg
 from evokey.evolution.trial import Trial
-from evokey.retriever import search
+from evokey.search.retriever import search
 from evokey.types import Choice
 
 CHOICES = [

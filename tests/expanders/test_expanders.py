@@ -17,7 +17,7 @@ from evokey import registry
 from evokey.errors import ExpansionFailed, InvalidSettings, LLMFailed, UnknownComponent
 from evokey.expanders.base import make
 from evokey.expanders.given import Given
-from evokey.prompts import packaged
+from evokey.llm.prompts import packaged
 from evokey.protocols import Expander, Look
 from evokey.types import Document, Expansion, Spent, Unit
 

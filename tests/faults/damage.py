@@ -12,8 +12,8 @@ from typing import Any
 
 from world import Harm, Trial, program, rank, take
 
-from evokey import doctor
 from evokey.errors import EvokeyError
+from evokey.inspect import doctor
 from evokey.settings import whole
 
 ROOT = Path(__file__).parents[2]

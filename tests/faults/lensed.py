@@ -9,9 +9,9 @@ from typing import Any
 from evokey.evolution.evidence import Taught
 from evokey.evolution.guarded import Guarded
 from evokey.evolution.policy import Proposal
-from evokey.fusion import Fusion
 from evokey.registry import COMPONENTS, Component
-from evokey.retriever import Retriever
+from evokey.search.fusion import Fusion
+from evokey.search.retriever import Retriever
 from evokey.types import Choice
 
 COMPONENTS["policy"]["lensed"] = Component("lensed:Lensed")

@@ -16,8 +16,8 @@ from conftest import Opener
 from wire import Reply, Wire, embeddings
 
 import evokey
-from evokey import doctor
 from evokey.errors import DamagedLedger, InvalidSettings, MissingLedger, ServiceFailed
+from evokey.inspect import doctor
 
 HERE = Path(__file__).parent
 needs_forks = pytest.mark.skipif(sys.platform == "win32", reason="SKIPPED ON WINDOWS: there is no fork and no SIGKILL")

@@ -14,9 +14,9 @@ from fixtures.earlier import story
 from typer.testing import CliRunner
 
 import evokey
-from evokey import doctor
 from evokey.cli.app import app
 from evokey.errors import DamagedLedger, EvokeyError, InvalidInput, MissingLedger
+from evokey.inspect import doctor
 from evokey.stores.segments import read_manifest
 
 EARLIER = Path(__file__).parents[1] / "fixtures" / "earlier" / "hybrid"
@@ -224,7 +224,7 @@ def test_a_backup_goes_to_a_new_directory_and_leaves_nothing_half_done(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("evokey.backup._sync", full)
+    monkeypatch.setattr("evokey.inspect.backup._sync", full)
     with pytest.raises(EvokeyError, match="No space left"):
         memory.backup(tmp_path / "copy")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kb", "there"]

@@ -20,8 +20,8 @@ from damage import LEDGER, files, run
 from fixtures.earlier import story
 from world import Harm, Trial, program, read_ledger
 
-from evokey import doctor
 from evokey.errors import NewerFormat
+from evokey.inspect import doctor
 
 ROOT = Path(__file__).parents[2]
 EARLIER = ROOT / "tests" / "fixtures" / "earlier"

@@ -22,8 +22,8 @@ from typing import Any
 from scenarios import ASKED, DOINGS, NICKNAMES, PROBE, THINGS, Step, documents, lesson
 
 import evokey
-from evokey import doctor
 from evokey.errors import EvokeyError
+from evokey.inspect import doctor
 from evokey.stores.embedded import EmbeddedStore
 
 EmbeddedStore.persist_at = 4  # few rows: segments are written and merged often

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evokey import registry
+from evokey.encoders.words import split
 from evokey.errors import InvalidSettings
 from evokey.protocols import KeyBuilder
 from evokey.types import Document
-from evokey.words import split
 
 BUILDERS = sorted(registry.COMPONENTS["keys"])
 PROSE = "The engine of Dr. Smith turns heat into work, e.g. in ships. It was built in 1.5 years, ca. 1850! Who paid? "

@@ -15,8 +15,8 @@ from evokey.evolution.evidence import Taught
 from evokey.evolution.focus import OPEN, RIDGES, STRENGTHS, WARY
 from evokey.evolution.guarded import Guarded
 from evokey.evolution.policy import Proposal
-from evokey.fusion import Fusion
-from evokey.retriever import Retriever
+from evokey.search.fusion import Fusion
+from evokey.search.retriever import Retriever
 from evokey.types import Choice, Reach
 
 SPREADS = (0.0, 0.5, 1.0)

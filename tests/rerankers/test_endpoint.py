@@ -10,7 +10,7 @@ import pytest
 from wire import Reply, Wire
 
 from evokey.errors import InvalidSettings, ServiceFailed
-from evokey.rerankers.endpoint import Endpoint
+from evokey.search.rerankers.endpoint import Endpoint
 from evokey.types import Document
 
 QUERY = "undo a change"

@@ -18,10 +18,10 @@ from wire import Clock, Reply, Wire
 
 import evokey
 from evokey.errors import LLMFailed, ServiceFailed
+from evokey.http.client import Provider, Service
 from evokey.llm.anthropic import Anthropic
 from evokey.llm.openai import OpenAI
-from evokey.rerankers.endpoint import Endpoint
-from evokey.service import Provider, Service
+from evokey.search.rerankers.endpoint import Endpoint
 from evokey.types import Document, Message
 
 HANG = 10.0

@@ -14,7 +14,7 @@ import pytest
 from wire import Clock, Reply, Wire
 
 from evokey.errors import InvalidSettings, LLMFailed, ServiceFailed
-from evokey.service import Provider, Service
+from evokey.http.client import Provider, Service
 
 KEY = "sk-very-secret-1234567890"
 ASKED = {"model": "wordllama", "input": ["a text"]}

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from evokey.encoders.bm25 import BM25
-from evokey.overlay import Overlay, Touched
-from evokey.retriever import search
+from evokey.search.overlay import Overlay, Touched
+from evokey.search.retriever import search
 from evokey.stores import collection, compiled
 from evokey.stores.collection import CompiledScan, SparseScan
 from evokey.stores.sparse import SparseBlock, SparseStore

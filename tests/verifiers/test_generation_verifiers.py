@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from verifiers.attempts import Likely, attempt, hits
 
 from evokey.errors import LLMFailed
-from evokey.prompts import packaged
+from evokey.llm.prompts import packaged
 from evokey.types import Message, Spent
 from evokey.verifiers.build import build
 from evokey.verifiers.exact_match import ExactMatch

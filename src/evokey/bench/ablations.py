@@ -14,8 +14,8 @@ from evokey.evolution.guarded import Guarded
 from evokey.evolution.jury import Plan
 from evokey.evolution.pairs import Pairs
 from evokey.evolution.policy import Policy
-from evokey.overlay import UNTAUGHT
-from evokey.retriever import Retriever, search
+from evokey.search.overlay import UNTAUGHT
+from evokey.search.retriever import Retriever, search
 from evokey.types import Choice, Scores
 
 RETRIEVED = 10

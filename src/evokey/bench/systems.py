@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from evokey import registry
-from evokey.accounting import displacements
 from evokey.bench.ablations import ABLATIONS, NEEDS_UNITS, NEEDS_WRONG
 from evokey.bench.data import Dataset
 from evokey.bench.lab import HYBRID, Lab
@@ -30,6 +29,7 @@ from evokey.evolution.paper import Paper, Replay
 from evokey.evolution.policy import Policy
 from evokey.expanders.base import make
 from evokey.expanders.recorded import Recorded
+from evokey.inspect.accounting import displacements
 from evokey.memory import Memory
 from evokey.protocols import LLM, Expander, Look
 from evokey.types import Document, Expansion

@@ -14,12 +14,13 @@ import typer
 from rich.markup import escape
 
 import evokey
-from evokey import accounting, checks, ingest
+from evokey import checks, ingest
 from evokey.cli import allow, bench, lessons, loop, reading, screen, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
 from evokey.cli.options import HERE, AsJson, At, Reader, Where, component, existing, filter_of, graded
 from evokey.errors import EvokeyError, InvalidInput, UnknownDocument
+from evokey.inspect import accounting
 from evokey.memory import Memory
 from evokey.registry import Named
 from evokey.settings import Settings

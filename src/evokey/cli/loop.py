@@ -20,10 +20,10 @@ from evokey.cli.options import HERE, AsJson, At, Where, existing, filter_of
 from evokey.cli.parts import listed
 from evokey.errors import InvalidInput
 from evokey.evolution.saturation import Saturation
+from evokey.loop.watch import PENDING, shortfall
 from evokey.settings import HUMAN, place
 from evokey.types import Answer, LearnReport, Spent
 from evokey.verifiers.human import Human
-from evokey.watch import PENDING, shortfall
 
 POLL = 0.5
 """Seconds between looks at a file that may grow."""

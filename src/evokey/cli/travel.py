@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from evokey import doctor as doctor_
 from evokey.cli import screen
 from evokey.cli.options import HERE, AsJson, At, Reader, component, existing, filter_of, graded, not_there
 from evokey.errors import InvalidInput
+from evokey.inspect import doctor as doctor_
 from evokey.settings import FILE, place
 from evokey.types import DocumentChange, Epoch, EpochDiff, EpochReport, Explanation, QueryChange, View
 

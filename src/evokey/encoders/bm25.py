@@ -2,7 +2,7 @@
 
 Document side: count / (count + k1·(1 − b + b·length / average)). Query side: count · ln(1 + (N − df + ½) / (df + ½)).
 A text becomes its counted stems; the store derives the weights, because they follow the documents that come and go.
-Words are made by evokey.words, in any script, and stemmed by Snowball (stems.py); stop words are dropped in English
+Words are made by words.py, in any script, and stemmed by Snowball (stems.py); stop words are dropped in English
 alone (idf makes the others light). How words are made has a number in the identity: keys of two analysers never mix.
 """
 
@@ -17,10 +17,10 @@ from typing import ClassVar
 import Stemmer
 
 from evokey.encoders.stems import UNSTEMMED, Stems, stemmer, stemmer_by_script
+from evokey.encoders.words import split
 from evokey.errors import InvalidSettings
 from evokey.protocols import Bag, Cost
 from evokey.types import Scores
-from evokey.words import split
 
 ANALYSER = 2
 """The newest way to make words of a text."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from evokey.encoders.remote import Limits, Remote
-from evokey.service import Provider
+from evokey.http.client import Provider
 
 
 class Cohere(Remote):

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evokey.errors import InvalidSettings
+from evokey.http.client import LARGEST_ANSWER, UNKEPT, Provider, Service
 from evokey.protocols import Cost
-from evokey.service import LARGEST_ANSWER, UNKEPT, Provider, Service
 from evokey.types import Spent, Vectors
 
 Numbers = NDArray[np.float64]

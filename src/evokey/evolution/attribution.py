@@ -22,9 +22,9 @@ from scipy import sparse
 
 from evokey.evolution.evidence import Taught
 from evokey.evolution.pairs import Pairs, paired
-from evokey.lens import Lens
-from evokey.overlay import Overlay, Touched
-from evokey.retriever import Retriever
+from evokey.search.lens import Lens
+from evokey.search.overlay import Overlay, Touched
+from evokey.search.retriever import Retriever
 from evokey.stores.embedded import Block, ordinals
 from evokey.stores.flat import DenseBlock
 from evokey.types import Choice, Numbers, Scores, Vectors

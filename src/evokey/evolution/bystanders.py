@@ -12,8 +12,8 @@ import numpy as np
 from evokey.evolution.attribution import Attribution
 from evokey.evolution.evidence import Taught, sample
 from evokey.evolution.judge import DEPTH
-from evokey.reach import Neighbours
-from evokey.retriever import Retriever
+from evokey.search.reach import Neighbours
+from evokey.search.retriever import Retriever
 from evokey.types import Ranking
 
 LOOKED_AT = 1024

@@ -13,8 +13,8 @@ from evokey.evolution.choosing import CLEARLY, Outcomes, behind, choose, joined,
 from evokey.evolution.evidence import Taught, folds, sample
 from evokey.evolution.focus import Focus
 from evokey.evolution.trial import Trial
-from evokey.lens import Lens, Turn
-from evokey.retriever import Retriever
+from evokey.search.lens import Lens, Turn
+from evokey.search.retriever import Retriever
 from evokey.types import Choice, Ranking
 
 if TYPE_CHECKING:

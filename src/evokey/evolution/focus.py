@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
-from evokey import lens
 from evokey.evolution.attribution import Attribution
 from evokey.evolution.evidence import fold, sample
-from evokey.lens import Lens, Turn, Ways
-from evokey.retriever import Retriever
+from evokey.search import lens
+from evokey.search.lens import Lens, Turn, Ways
+from evokey.search.retriever import Retriever
 from evokey.stores.embedded import NO_NUMBERS
 from evokey.stores.flat import DenseBlock, FlatStore
 from evokey.stores.sparse import SparseBlock, SparseStore

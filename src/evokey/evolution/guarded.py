@@ -21,9 +21,9 @@ from evokey.evolution.focus import Focus
 from evokey.evolution.jury import Jury, Plan, choose_plan, make_plans
 from evokey.evolution.nearness import ALL
 from evokey.evolution.policy import Log, Proposal
-from evokey.fusion import Fusion
-from evokey.overlay import UNTAUGHT, Overlay
-from evokey.retriever import Retriever
+from evokey.search.fusion import Fusion
+from evokey.search.overlay import UNTAUGHT, Overlay
+from evokey.search.retriever import Retriever
 from evokey.types import Choice, Quality, Ranking, Reach
 
 SPREADS = (0.0, 0.5, 1.0)

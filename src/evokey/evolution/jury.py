@@ -17,7 +17,7 @@ from evokey.evolution.judge import DEPTH as TOP
 from evokey.evolution.judge import Judge, ideal
 from evokey.evolution.nearness import ALL, Nearest, Nearness
 from evokey.evolution.trial import Trial
-from evokey.fusion import DEPTH, Fusion, Weights
+from evokey.search.fusion import DEPTH, Fusion, Weights
 from evokey.types import Choice, Ranking, Scores
 
 HARDLY = 0.1

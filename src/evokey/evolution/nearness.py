@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evokey.evolution.evidence import fold, sample
-from evokey.reach import Neighbours
-from evokey.retriever import Retriever
+from evokey.search.reach import Neighbours
+from evokey.search.retriever import Retriever
 from evokey.types import Numbers
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75)

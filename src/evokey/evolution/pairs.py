@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evokey.evolution.evidence import Taught
-from evokey.overlay import Touched
-from evokey.retriever import Retriever
+from evokey.search.overlay import Touched
+from evokey.search.retriever import Retriever
 from evokey.stores.embedded import Block
 from evokey.types import Numbers, Scores
 

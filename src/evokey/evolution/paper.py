@@ -24,10 +24,10 @@ from evokey.errors import InvalidSettings
 from evokey.evolution.evidence import Taught
 from evokey.evolution.policy import Log, Proposal
 from evokey.evolution.saturation import Saturation
-from evokey.fusion import Fusion
 from evokey.ledger.lessons import Success
-from evokey.overlay import UNTAUGHT, Overlay, Touched
-from evokey.retriever import Retriever
+from evokey.search.fusion import Fusion
+from evokey.search.overlay import UNTAUGHT, Overlay, Touched
+from evokey.search.retriever import Retriever
 from evokey.stores.embedded import Block, ordinals
 from evokey.stores.flat import DenseBlock, DenseQuestion
 from evokey.stores.late import LateQuestion, brought

@@ -9,11 +9,11 @@ from typing import ClassVar, Protocol
 
 from evokey.evolution.evidence import Taught, taught
 from evokey.evolution.restricted import Own, split
-from evokey.fusion import Fusion
 from evokey.ledger.epochs import Epochs
 from evokey.ledger.lessons import NONE, Lessons, Omitted, Success
-from evokey.overlay import Overlay
-from evokey.retriever import Retriever
+from evokey.search.fusion import Fusion
+from evokey.search.overlay import Overlay
+from evokey.search.retriever import Retriever
 from evokey.types import Choice, Quality, Ranking, Reach
 
 

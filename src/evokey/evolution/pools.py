@@ -13,8 +13,8 @@ import numpy as np
 
 from evokey.ledger.documents import Position
 from evokey.ledger.lessons import Pool, Pools
-from evokey.overlay import UNTAUGHT, Touched
-from evokey.retriever import Retriever, search
+from evokey.search.overlay import UNTAUGHT, Touched
+from evokey.search.retriever import Retriever, search
 from evokey.types import Numbers, Ranking
 
 DEPTH = 100

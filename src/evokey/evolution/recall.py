@@ -12,7 +12,7 @@ from scipy import sparse
 
 from evokey.evolution.judge import DEPTH
 from evokey.evolution.tables import Marks, Table, marks, nearest
-from evokey.overlay import Touched, greatest
+from evokey.search.overlay import Touched, greatest
 from evokey.stores.embedded import ordinals
 from evokey.types import Numbers
 

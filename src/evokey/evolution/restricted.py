@@ -25,8 +25,8 @@ from scipy import sparse
 from evokey.evolution.attribution import Attribution, attribute
 from evokey.evolution.evidence import Taught, taught
 from evokey.ledger.lessons import Vote
-from evokey.overlay import Overlay
-from evokey.retriever import Retriever
+from evokey.search.overlay import Overlay
+from evokey.search.retriever import Retriever
 from evokey.types import Choice, Scores
 
 SAFE = 0.1

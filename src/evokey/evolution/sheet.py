@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evokey.evolution.tables import Table
-from evokey.overlay import Touched
+from evokey.search.overlay import Touched
 from evokey.stores.embedded import Block
 from evokey.types import Scores
 

@@ -22,9 +22,9 @@ from evokey.evolution.pools import DEPTH as POOL
 from evokey.evolution.recall import Recall, ahead
 from evokey.evolution.sheet import Sheet
 from evokey.evolution.tables import Table, marks
-from evokey.lens import Lens, Turn
-from evokey.overlay import Touched
-from evokey.retriever import Retriever
+from evokey.search.lens import Lens, Turn
+from evokey.search.overlay import Touched
+from evokey.search.retriever import Retriever
 from evokey.stores.embedded import NO_NUMBERS
 from evokey.types import Choice, Ranking, Scores
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from evokey import registry
 from evokey.errors import ExpansionFailed, InvalidSettings, ServiceFailed
 from evokey.expanders.units import LONGEST, MOST, tidy
-from evokey.prompts import Prompt, packaged
+from evokey.llm.prompts import Prompt, packaged
 from evokey.protocols import LLM, Expander, Look
 from evokey.types import Expansion, Spent, Unit
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from evokey.expanders import parse, units
 from evokey.expanders.base import LLMExpander
 from evokey.expanders.units import LONGEST, MOST
-from evokey.prompts import written
+from evokey.llm.prompts import written
 from evokey.protocols import LLM
 from evokey.types import Unit
 

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from evokey.encoders.bm25 import STOP_WORDS
+from evokey.encoders.words import split
 from evokey.errors import ExpansionFailed, InvalidSettings
 from evokey.expanders.base import check, one_of
 from evokey.expanders.units import LONGEST, handfuls, shortened, tidy
 from evokey.keys.sentences import lead
 from evokey.protocols import Look
 from evokey.types import Document, Expansion, Unit
-from evokey.words import split
 
 LEAD = 64
 """Tokens of a document's lead."""

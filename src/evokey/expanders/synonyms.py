@@ -18,12 +18,12 @@ import nltk.data
 from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
 from evokey.encoders.bm25 import STOP_WORDS
+from evokey.encoders.words import split
 from evokey.errors import ExpansionFailed, InvalidSettings
 from evokey.expanders.base import check
 from evokey.expanders.units import MOST, normal, tidy
 from evokey.protocols import Look
 from evokey.types import Expansion, Unit
-from evokey.words import split
 
 DEBIAN = Path("/usr/share/wordnet")
 LONGEST_TERM = 4

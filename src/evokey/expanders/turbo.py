@@ -11,7 +11,7 @@ from evokey.errors import InvalidSettings, UnknownComponent
 from evokey.expanders import parse
 from evokey.expanders.base import LLMExpander, check, one_of
 from evokey.expanders.units import LONGEST
-from evokey.prompts import Prompt
+from evokey.llm.prompts import Prompt
 from evokey.protocols import LLM
 from evokey.types import Completion, Message, Spent, Unit
 

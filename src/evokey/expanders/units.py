@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from evokey.encoders.words import WORD, fold
 from evokey.types import Unit
-from evokey.words import WORD, fold
 
 MOST = 16
 """Units of an expansion."""

@@ -17,8 +17,8 @@ from typing import ClassVar
 from evokey.errors import InvalidQuery, InvalidSettings, LLMFailed
 from evokey.generators.citations import certain, cited, shown
 from evokey.llm.answers import THOUGHT, answer_of
+from evokey.llm.prompts import Prompt, packaged
 from evokey.llm.request import passed_on
-from evokey.prompts import Prompt, packaged
 from evokey.protocols import LLM
 from evokey.types import Answer, Completion, Document, Hit, Message
 

@@ -14,12 +14,12 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from evokey.encoders.words import MARKS, split
 from evokey.errors import InvalidSettings
 from evokey.keys.sentences import first, lead, size, spans
 from evokey.keys.words import STOP_WORDS, idf
 from evokey.protocols import Corpus
 from evokey.types import Document
-from evokey.words import MARKS, split
 
 LONGEST = 512
 """Tokens of an abstract that somebody wrote: a heading taken for one by mistake must not bring the whole text."""

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from evokey.encoders.stems import stemmer_by_script
+from evokey.encoders.words import MARKS, UNSPACED, WORD, fold
 from evokey.errors import InvalidSettings
 from evokey.keys.sentences import spans
 from evokey.keys.title import name
 from evokey.keys.words import STOP_WORDS, idf
 from evokey.protocols import Corpus
 from evokey.types import Document
-from evokey.words import MARKS, UNSPACED, WORD, fold
 
 READ = 500_000
 """Characters of a text that are read: by then it has said what it is about."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from evokey.words import MARKS
+from evokey.encoders.words import MARKS
 
 Span = tuple[int, int]
 

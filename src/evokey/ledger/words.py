@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from evokey.encoders.words import split
 from evokey.ledger.documents import Documents, Position
-from evokey.words import split
 
 BATCH = 2_000
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from evokey.errors import InvalidInput
+from evokey.http.client import Provider
 from evokey.llm.chat import Chat, Reading, Reply, text_of, word_of
-from evokey.service import Provider
 
 CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
 """Tokens of the prompt that Anthropic counts apart."""

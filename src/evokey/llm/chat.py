@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from evokey.errors import InvalidSettings, LLMFailed
+from evokey.http.client import Provider, Service
 from evokey.llm.request import Answering, answered, estimated_prompt, estimated_tokens, turns
-from evokey.service import Provider, Service
 from evokey.types import Completion, Message, Spent, digest
 
 log = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from evokey.http.client import Provider
 from evokey.llm.chat import Chat, Reading, Reply, text_of, word_of
-from evokey.service import Provider
 
 
 class OpenAI(Chat):

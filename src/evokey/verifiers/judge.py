@@ -12,7 +12,7 @@ import re
 from typing import ClassVar, Literal
 
 from evokey.errors import ServiceFailed
-from evokey.prompts import packaged
+from evokey.llm.prompts import packaged
 from evokey.protocols import LLM
 from evokey.types import Answer, Attempt, Completion, Hit, Ruling, Spent
 from evokey.verifiers.rulings import abstained, check, cited, count, first, ruled, told, whole

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from evokey.errors import InvalidSettings, ServiceFailed
-from evokey.prompts import packaged
+from evokey.llm.prompts import packaged
 from evokey.types import Attempt, Hit, Message, Ruling, Spent
 from evokey.verifiers.rulings import abstained, check, count, first, told, whole
 

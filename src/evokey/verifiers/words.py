@@ -6,7 +6,7 @@ import re
 import string
 import unicodedata
 
-from evokey.words import MARKS, UNSPACED
+from evokey.encoders.words import MARKS, UNSPACED
 
 ARTICLES = frozenset(("a", "an", "the"))
 _ACCENT = re.compile(r"[\u0300-\u036f]+")

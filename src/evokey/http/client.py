@@ -24,8 +24,8 @@ from typing import Any, TypeVar
 
 import httpx
 
-from evokey import network, reply
 from evokey.errors import InvalidSettings, ServiceFailed
+from evokey.http import network, reply
 
 log = logging.getLogger(__name__)
 

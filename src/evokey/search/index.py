@@ -23,8 +23,6 @@ import numpy as np
 from evokey.errors import ServiceFailed
 from evokey.evolution import restricted as restricted_
 from evokey.evolution.policy import Log, Policy
-from evokey.fusion import DEPTH, Fusion
-from evokey.indexing import Progress, Watch, attempt, encode, named, reason
 from evokey.ledger.documents import Documents, Entry, Position
 from evokey.ledger.epochs import Epochs
 from evokey.ledger.forgets import Forgets
@@ -32,9 +30,11 @@ from evokey.ledger.lessons import NONE, Lessons, Omitted
 from evokey.ledger.sqlite import Database
 from evokey.ledger.words import Words
 from evokey.ledger.writers import Writers
-from evokey.overlay import UNTAUGHT, Overlay
-from evokey.reach import Neighbours
-from evokey.retriever import GivenRetriever, Keys, Retriever, search
+from evokey.search.fusion import DEPTH, Fusion
+from evokey.search.indexing import Progress, Watch, attempt, encode, named, reason
+from evokey.search.overlay import UNTAUGHT, Overlay
+from evokey.search.reach import Neighbours
+from evokey.search.retriever import GivenRetriever, Keys, Retriever, search
 from evokey.stores.embedded import NO_NUMBERS
 from evokey.types import Choice, Epoch, Expansion, Numbers, Ranking, Reach, Vectors
 

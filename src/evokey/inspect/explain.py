@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from evokey.overlay import Overlay
-from evokey.retriever import Retriever
+from evokey.search.overlay import Overlay
+from evokey.search.retriever import Retriever
 from evokey.stores.embedded import Block
 from evokey.stores.late import brought
 from evokey.stores.sparse import SparseBlock, SparseQuestion

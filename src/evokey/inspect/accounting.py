@@ -33,11 +33,11 @@ import numpy as np
 
 from evokey.errors import UnknownComponent
 from evokey.evolution.evidence import sample
-from evokey.index import Index, Overlays
 from evokey.ledger.lessons import Credit
 from evokey.memory import Memory
-from evokey.overlay import Overlay
-from evokey.retriever import Retriever
+from evokey.search.index import Index, Overlays
+from evokey.search.overlay import Overlay
+from evokey.search.retriever import Retriever
 from evokey.stores.flat import DenseBlock
 from evokey.types import Choice, Document, Scores
 

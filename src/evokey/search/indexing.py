@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from evokey.errors import DocumentRefused, EvokeyError, ServiceFailed
 from evokey.ledger.documents import Documents, Entry
 from evokey.protocols import Corpus, Cost
-from evokey.retriever import Keys, Retriever
+from evokey.search.retriever import Keys, Retriever
 from evokey.types import Numbers
 
 log = logging.getLogger("evokey")

@@ -27,9 +27,9 @@ from evokey.erasure import Erasure
 from evokey.errors import MemoryBusy
 from evokey.evolution.judge import ndcg
 from evokey.evolution.saturation import Saturation
-from evokey.index import Overlays
 from evokey.ledger.documents import Position
-from evokey.loop import Thought
+from evokey.loop.loop import Thought
+from evokey.search.index import Overlays
 from evokey.types import EpochReport, LearnReport, Numbers
 
 T = TypeVar("T")
@@ -269,7 +269,7 @@ class Thinker:
         if self._stopped:
             raise EOFError("stopped")
         if self._process is None:
-            command = [sys.executable, "-m", "evokey.thinker", str(self.folder), *self.allow]
+            command = [sys.executable, "-m", "evokey.loop.thinker", str(self.folder), *self.allow]
             source = str(Path(__file__).parents[1])
             path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
             self._process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The process in which a background learner thinks, asked by its pipes: python -m evokey.thinker FOLDER ALLOWED…"""
+"""The process of a background learner, asked by its pipes: python -m evokey.loop.thinker FOLDER ALLOWED…"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evokey import memory as memory_
-from evokey.watch import _receive, _send
+from evokey.loop.watch import _receive, _send
 
 
 def main(folder: Path, allow: Sequence[str]) -> None:

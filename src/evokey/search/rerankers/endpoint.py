@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from evokey.errors import InvalidSettings
-from evokey.service import UNKEPT, Provider, Service
+from evokey.http.client import UNKEPT, Provider, Service
 from evokey.types import Document, Scores, Spent
 
 COHERE = Provider("rerank endpoint", "https://api.cohere.com/v2", "COHERE_API_KEY")

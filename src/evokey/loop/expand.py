@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from evokey.ledger.expansions import Bill, Expansions
-from evokey.novelty import Novelty
+from evokey.loop.novelty import Novelty
 from evokey.protocols import Expander, Look
 from evokey.types import Expansion, Spent
 

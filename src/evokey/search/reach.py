@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evokey.retriever import Retriever
+from evokey.search.retriever import Retriever
 from evokey.types import Reach
 
 Likeness = NDArray[np.float32]

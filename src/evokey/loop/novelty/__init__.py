@@ -17,8 +17,8 @@ import numpy as np
 from evokey import checks
 from evokey.encoders.wordllama import WordLlamaEncoder
 from evokey.errors import InvalidSettings
-from evokey.novelty.agreement import Agreement
-from evokey.novelty.reading import Reading, read
+from evokey.loop.novelty.agreement import Agreement
+from evokey.loop.novelty.reading import Reading, read
 from evokey.protocols import DenseEncoder
 from evokey.types import Vectors
 

@@ -13,8 +13,8 @@ from evokey.encoders.given import Given
 from evokey.encoders.staged import Staged
 from evokey.errors import InvalidVector
 from evokey.ledger.documents import Entry
-from evokey.overlay import Overlay
 from evokey.protocols import Corpus, Cost, DenseEncoder, KeyBuilder, MultiEncoder, SparseEncoder
+from evokey.search.overlay import Overlay
 from evokey.stores.embedded import NO_NUMBERS, Block, Scan
 from evokey.stores.flat import DenseBlock, DenseQuestion, FlatStore
 from evokey.stores.late import LateBlock, LateQuestion, LateStore

@@ -15,8 +15,8 @@ from itertools import product
 
 import Stemmer
 
+from evokey.encoders.words import MARKS
 from evokey.keys.words import STOP_WORDS
-from evokey.words import MARKS
 
 DENIALS = frozenset(
     "not no never neither nor without cannot dont doesnt didnt isnt arent wasnt werent cant couldnt wont wouldnt "

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from evokey.encoders.wordllama import WordLlamaEncoder
-from evokey.novelty.reading import POLES, Reading, Word, alike, opposite, stem
+from evokey.loop.novelty.reading import POLES, Reading, Word, alike, opposite, stem
 from evokey.types import Vectors
 
 NEAR = 0.6

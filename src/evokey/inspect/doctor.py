@@ -15,7 +15,6 @@ import numpy as np
 from evokey import memory as memory_
 from evokey import trust
 from evokey.errors import DamagedLedger, InvalidSettings
-from evokey.indexing import Watch, attempt, named, reason
 from evokey.ledger.documents import Documents
 from evokey.ledger.lessons import Pools
 from evokey.ledger.sqlite import FAILURES, Database, check_seal
@@ -23,7 +22,8 @@ from evokey.ledger.sqlite import FILE as LEDGER
 from evokey.ledger.words import Words
 from evokey.ledger.writers import Writers, owns
 from evokey.registry import Named, encoder_cost
-from evokey.retriever import Retriever
+from evokey.search.indexing import Watch, attempt, named, reason
+from evokey.search.retriever import Retriever
 from evokey.settings import FILE, FORMAT, Settings, needs, read, replaced, retrievers, settings_of, trusted, whole
 from evokey.stores.segments import MANIFEST, covered, damaged, read_manifest
 from evokey.types import EpochReport

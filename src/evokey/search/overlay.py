@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from evokey.lens import Lens
+from evokey.search.lens import Lens
 from evokey.stores.embedded import NO_NUMBERS, Block, Scan
 from evokey.stores.flat import DenseBlock
 from evokey.types import Choice, Numbers, Ranking, Scores

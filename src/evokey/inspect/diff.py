@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evokey import explain
 from evokey.evolution.evidence import sample
 from evokey.evolution.judge import ndcg
 from evokey.evolution.policy import Log
-from evokey.index import Index
+from evokey.inspect import explain
 from evokey.ledger.documents import Documents
 from evokey.ledger.pins import Pins
+from evokey.search.index import Index
 from evokey.types import DocumentChange, Epoch, EpochDiff, Numbers, QueryChange
 
 COMPARED = 400

@@ -1,0 +1,1 @@
+"""How remote services are called: one client, with limits on time and size."""

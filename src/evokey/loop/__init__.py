@@ -1,0 +1,1 @@
+"""Expand, search, answer, verify, note a lesson; and the background learner that does it unasked."""

@@ -1,0 +1,1 @@
+"""Question, keys and what was learned → ranking."""
