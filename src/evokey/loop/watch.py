@@ -270,7 +270,7 @@ class Thinker:
             raise EOFError("stopped")
         if self._process is None:
             command = [sys.executable, "-m", "evokey.loop.thinker", str(self.folder), *self.allow]
-            source = str(Path(__file__).parents[1])
+            source = str(Path(__file__).parents[2])
             path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
