@@ -28,9 +28,9 @@ def main(arguments: list[str]) -> int:
     for name in before:
         parts = [part for part in before[name] if before[name][part] != after[name][part]]
         differing += bool(parts)
-        print(f"{name:24} {'the same bits' if not parts else 'DIFFERS in ' + ', '.join(parts)}")
+        _say(f"{name:24} {'the same bits' if not parts else 'DIFFERS in ' + ', '.join(parts)}")
         for part in parts:
-            print("   ", _difference(before[name][part], after[name][part]))
+            _say(f"    {_difference(before[name][part], after[name][part])}")
     return 1 if differing else 0
 
 
@@ -40,7 +40,7 @@ def run(tree: Path, sets: list[str]) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, HERE / "record.py", *sets], env=environment, stdout=subprocess.PIPE, check=True
     )
-    print(f"{tree}: {time.perf_counter() - begun:.1f} s")
+    _say(f"{tree}: {time.perf_counter() - begun:.1f} s")
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -50,6 +50,11 @@ def _difference(before: Any, after: Any) -> str:
         at = next(at for at, (one, other) in enumerate(zip(before, after, strict=True)) if one != other)
         return f"question {at}: {before[at][:3]} → {after[at][:3]}"
     return ", ".join(f"{key}: {before[key]} → {after[key]}" for key in before if before[key] != after[key])
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
