@@ -664,12 +664,12 @@ def test_looking_back_undoing_and_explaining_through_the_command_line(at: Path) 
         assert shown.exit_code == 0 and shown.stdout.strip()
 
 
-def test_pins_are_set_listed_and_taken_out(at: Path) -> None:
-    assert value(run("pin", "purring", "-r", "cat=2", "--at", at, "--json")) == {"purring": {"cat": 2.0}}
-    assert "purring" in run("pin", "--at", at).stdout
-    assert value(run("pin", "purring", "--remove", "--at", at, "--json")) == {}
-    assert run("pin", "purring", "--at", at).exit_code == WRONG_USE
-    assert run("pin", "purring", "-r", "nobody", "--at", at).exit_code == FAILED
+def test_queries_are_protected_listed_and_released(at: Path) -> None:
+    assert value(run("protect", "purring", "-r", "cat=2", "--at", at, "--json")) == {"purring": {"cat": 2.0}}
+    assert "purring" in run("protect", "--at", at).stdout
+    assert value(run("protect", "purring", "--remove", "--at", at, "--json")) == {}
+    assert run("protect", "purring", "--at", at).exit_code == WRONG_USE
+    assert run("protect", "purring", "-r", "nobody", "--at", at).exit_code == FAILED
 
 
 def test_the_doctor_finds_a_flipped_bit_and_rebuilds(at: Path) -> None:

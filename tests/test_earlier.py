@@ -55,7 +55,7 @@ def test_it_holds_what_it_held_before(earlier: evokey.Memory, name: str) -> None
     counts = ("documents", "empty_documents", "lessons", "set_aside", "pending", "epoch", "documents_touched")
     assert {count: held[count] for count in counts} == {count: expected[count] for count in counts}
     assert sorted(earlier.traffic()) == sorted(EXPECTED[name]["traffic"])
-    assert earlier.pins() == {story.PINNED[0]: story.PINNED[1]}
+    assert earlier.protected_queries() == {story.PROTECTED[0]: story.PROTECTED[1]}
     assert {id: earlier.get(id).text for id in story.DOCUMENTS if id != story.GONE} == {
         **{id: text for id, text in story.DOCUMENTS.items() if id != story.GONE},
         story.CHANGED[0]: story.CHANGED[1],

@@ -109,7 +109,7 @@ def test_a_file_in_use_leaves_the_forget_pending_and_names_the_file(
         done = taught.forget(query=SECRET)
         assert not done.erased and "locked" in str(done.pending)
         other.execute("ROLLBACK")
-    taught.pin(OTHER, ["b"])
+    taught.protect(OTHER, ["b"])
     assert taught.stats().erasing is None
     assert holds(tmp_path / "kb", "zebracorn") == []
 

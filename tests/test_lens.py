@@ -244,12 +244,12 @@ def test_a_lens_lifts_questions_about_documents_that_nobody_taught(opened: Opene
     assert results["with"] > results["without"]
 
 
-def test_a_lens_whose_choices_a_pin_forbids_is_left_out(opened: Opener, dataset: Any) -> None:
+def test_a_lens_whose_choices_a_protected_query_forbids_is_left_out(opened: Opener, dataset: Any) -> None:
     data: Dataset = dataset("cranfield")
     memory = opened(encoder="wordllama", policy={"name": "guarded", "lens": "all"})
     queries = taught(memory, data, 60)
     for query in sorted(data.judged)[60:90]:
-        memory.pin(query, [hit.id for hit in memory.search(query)])
+        memory.protect(query, [hit.id for hit in memory.search(query)])
     report = memory.evolve()
     assert report.taught is not None and report.taught.queries == len(queries)
     for query in sorted(data.judged)[60:90]:

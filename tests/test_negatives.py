@@ -113,8 +113,8 @@ def test_a_document_that_is_always_in_the_way_is_learned_to_be_wrong(opened: Ope
     assert (found == [f"d{number}" for number in range(40, 60)]) == negatives
 
 
-def test_a_pinned_document_is_not_pushed_behind_what_lies_beyond_its_pool(opened: Opener) -> None:
-    """All hundred that the pinned query finds first are pushed, and a hundred others were just behind them."""
+def test_a_protected_document_is_not_pushed_behind_what_lies_beyond_its_pool(opened: Opener) -> None:
+    """All hundred that the protected query finds first are pushed, and a hundred others were just behind them."""
     memory = opened(encoder="given")
     near = {f"near{n}": 4 + 0.01 * n for n in range(100)}
     behind = {f"behind{n}": 4.9905 + 0.00005 * n for n in range(1, 101)}
@@ -122,11 +122,11 @@ def test_a_pinned_document_is_not_pushed_behind_what_lies_beyond_its_pool(opened
     memory.add([evokey.Document(id, id) for id in angles], vectors=np.stack([at(one) for one in angles.values()]))
     for number in range(40):
         memory.feedback(f"q{number}", relevant=["right"], irrelevant=near, vector=at(0.005 * number - 0.1))
-    memory.feedback("pinned", irrelevant=["near50"], vector=at(0))
-    memory.pin("pinned", {"near0": 1.2, "right": 1.0})
+    memory.feedback("protected", irrelevant=["near50"], vector=at(0))
+    memory.protect("protected", {"near0": 1.2, "right": 1.0})
     memory.evolve()
-    assert memory.search("pinned", 1, vector=at(0), epoch=0)[0].id == "near0"
-    assert "near0" in [hit.id for hit in memory.search("pinned", 10, vector=at(0))]
+    assert memory.search("protected", 1, vector=at(0), epoch=0)[0].id == "near0"
+    assert "near0" in [hit.id for hit in memory.search("protected", 10, vector=at(0))]
 
 
 def test_the_account_names_who_pushed(opened: Opener, always: Always) -> None:

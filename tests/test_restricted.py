@@ -417,9 +417,9 @@ def test_what_cannot_keep_the_promise_is_refused(tmp_path: Path, pages: Memory) 
     for hidden in ({"group": "hr"}, [["hr"]], [{"group": "hr"}]):
         with pytest.raises(InvalidDocument, match=r"'access' marks restricted documents .* do not see into objects"):
             pages.add([Document("x", "text", metadata={"access": hidden})])
-    with pytest.raises(InvalidInput, match=r"'salaries' is restricted .* Pin public documents alone"):
-        pages.pin("pay", ["salaries"])
-    pages.pin("lunch", ["menu"])
+    with pytest.raises(InvalidInput, match=r"'salaries' is restricted .* Protect public documents only"):
+        pages.protect("pay", ["salaries"])
+    pages.protect("lunch", ["menu"])
 
 
 def test_a_memory_whose_field_already_holds_objects_does_not_open_with_the_setting(tmp_path: Path) -> None:
@@ -431,10 +431,10 @@ def test_a_memory_whose_field_already_holds_objects_does_not_open_with_the_setti
         evokey.open(tmp_path / "kb")
 
 
-def test_a_pin_on_a_page_that_was_restricted_later_is_not_heard(pages: Memory) -> None:
-    pages.pin("stew", ["menu", "map"])
+def test_the_protection_of_a_page_that_was_restricted_later_does_not_count(pages: Memory) -> None:
+    pages.protect("stew", ["menu", "map"])
     pages.add([replace(PAGES[2], metadata={"access": "hr", "reader": "hr"})])
-    assert {id for said in pages._public_pins().values() for id in said} == {4}
+    assert {id for said in pages._public_protected().values() for id in said} == {4}
 
 
 def test_exploring_where_nothing_is_found_finds_nothing(made: Callable[..., Memory]) -> None:

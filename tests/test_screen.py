@@ -30,7 +30,7 @@ def at(tmp_path: Path) -> Path:
     with evokey.open(tmp_path / "kb", encoder="bm25") as memory:
         memory.add([{"id": f"id{ESCAPE}", "title": f"title{ESCAPE}", "text": f"the cat {ESCAPE}"}])
         memory.feedback(f"feline {ESCAPE}", relevant=[f"id{ESCAPE}"], actor=f"ada{ESCAPE}", units=[f"unit{ESCAPE}"])
-        memory.pin(f"pinned {ESCAPE}", [f"id{ESCAPE}"])
+        memory.protect(f"protected {ESCAPE}", [f"id{ESCAPE}"])
         memory.evolve()
     return tmp_path / "kb"
 
@@ -43,7 +43,7 @@ def at(tmp_path: Path) -> Path:
         ("explain", f"none{ESCAPE}"),
         ("diff", "0"),
         ("epochs",),
-        ("pin",),
+        ("protect",),
         ("lessons",),
         ("stats",),
         ("stats", "--learned"),

@@ -1,4 +1,4 @@
-"""Time travel, pins and explanation: what was learned can be seen, compared, undone and kept in bounds."""
+"""Time travel, protected queries and explanation: what was learned can be seen, compared, undone and kept in bounds."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_diff_names_the_documents_and_queries_that_changed(opened: Opener, com
         memory.diff(0, 9)
 
 
-def test_no_choice_makes_a_pinned_query_worse(opened: Opener, dataset: object) -> None:
+def test_no_choice_makes_a_protected_query_worse(opened: Opener, dataset: object) -> None:
     from evokey.demo.run import quality
 
     data: Dataset = dataset("cranfield")  # type: ignore[operator]
@@ -87,20 +87,22 @@ def test_no_choice_makes_a_pinned_query_worse(opened: Opener, dataset: object) -
     losers = [query for query in queries[100:] if found(query) < found(query, epoch=0)]
     assert losers
     for query in losers[:5]:
-        memory.pin(query, relevant=dict.fromkeys(data.judged[query], 1))
+        memory.protect(query, relevant=dict.fromkeys(data.judged[query], 1))
     memory.evolve()
     assert all(found(query) >= found(query, epoch=0) for query in losers[:5])
 
 
-def test_a_pin_can_be_taken_out_and_names_known_documents_only(opened: Opener, commands: list[evokey.Document]) -> None:
+def test_a_protection_can_be_taken_out_and_names_known_documents_only(
+    opened: Opener, commands: list[evokey.Document]
+) -> None:
     memory = opened()
     memory.add(commands)
-    memory.pin("show history", relevant=["git-log"])
-    assert memory.pins() == {"show history": {"git-log": 1.0}}
+    memory.protect("show history", relevant=["git-log"])
+    assert memory.protected_queries() == {"show history": {"git-log": 1.0}}
     with pytest.raises(UnknownDocument, match="'git-push'"):
-        memory.pin("push", relevant=["git-push"])
-    memory.pin("show history", relevant=[])
-    assert memory.pins() == {}
+        memory.protect("push", relevant=["git-push"])
+    memory.protect("show history", relevant=[])
+    assert memory.protected_queries() == {}
 
 
 def test_an_explanation_adds_up_to_the_score(opened: Opener, dataset: object) -> None:

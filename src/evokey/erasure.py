@@ -18,7 +18,7 @@ PATIENCE = 5.0
 @dataclass(frozen=True, slots=True)
 class Erasure:
     queries: tuple[str, ...] = ()
-    """Queries that no lesson and no pin has any more."""
+    """Queries that neither a lesson nor a protected query uses any more."""
     units: tuple[str, ...] = ()
     """The same of expansion units."""
     query: str | None = None

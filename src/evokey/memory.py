@@ -36,7 +36,7 @@ from evokey.ledger.epochs import Epochs
 from evokey.ledger.expansions import Expansions
 from evokey.ledger.forgets import Forgets
 from evokey.ledger.lessons import Lessons, Omitted, Pools
-from evokey.ledger.pins import Pins
+from evokey.ledger.protection import ProtectedQueries
 from evokey.ledger.sources import Sources
 from evokey.ledger.sqlite import Database
 from evokey.ledger.traffic import Traffic
@@ -155,7 +155,7 @@ class Memory:
         self._sources = Sources(self._database)
         self._epochs, self._pools = Epochs(self._database), Pools(self._database)
         self._policy, self._reranker = policy or settings_.policy(settings), settings_.reranker(settings)
-        self._pins, self._expansions = Pins(self._database), Expansions(self._database)
+        self._protected, self._expansions = ProtectedQueries(self._database), Expansions(self._database)
         self._expanders: dict[str, Expanding] = {}
         self._forgets = Forgets(self._database)
         self._tried_again = 0.0
@@ -515,7 +515,7 @@ class Memory:
     def _discarded(self, thought: Thought) -> Thought:
         """What is left of a thought when something was forgotten since it began: it may be what was forgotten, so
         whatever the parts have kept of it is erased too, unless lessons have it."""
-        if thought.query not in self._lessons.texts() | set(self._pins.all()):
+        if thought.query not in self._lessons.texts() | set(self._protected.all()):
             self._forgets.note(Erasure((thought.query,)))
         why = "something was forgotten while it was thought about; ask again"
         return Thought(thought.query, None, (), None, Ruling(None, reason=why, spent=thought.spent), trouble=why)
@@ -688,7 +688,7 @@ class Memory:
         count = 0
         if not wanted.query is wanted.actor is wanted.document is None:
             count = self._lessons.forget(query=wanted.query, actor=wanted.actor, document=wanted.document)
-        left = self._lessons.texts() | set(self._pins.all())
+        left = self._lessons.texts() | set(self._protected.all())
         queries = sorted(asked - left)
         units = (before | self._expansions.forget(queries)) - left - set(queries)
         self._traffic.forget(None if traffic else queries)
@@ -730,14 +730,14 @@ class Memory:
 
     def _let_go(self, queries: Sequence[str]) -> None:
         if queries:
-            gone = sorted(set(queries) - self._lessons.texts() - set(self._pins.all()))
+            gone = sorted(set(queries) - self._lessons.texts() - set(self._protected.all()))
             for one in self._index.retrievers:
                 one.forget(gone)
 
-    def pin(self, query: str, relevant: checks.Graded) -> None:
-        """A sentinel: no published choice may place these documents worse than the untaught index does.
+    def protect(self, query: str, relevant: checks.Graded) -> None:
+        """Protect a query: no epoch is published in which these documents rank worse than in the untaught index.
 
-        An empty list takes the pin out.
+        An empty list stops protecting it.
         """
         self._check_open()
         text = checks.query(query)
@@ -745,12 +745,12 @@ class Memory:
         with self._exclusive():
             numbers = self._documents.numbers(grades)
             self._check_public(numbers)
-            self._pins.put(text, grades)
+            self._protected.put(text, grades)
 
-    def pins(self) -> Mapping[str, Mapping[str, float]]:
-        """Pinned queries, each with its documents and grades."""
+    def protected_queries(self) -> Mapping[str, Mapping[str, float]]:
+        """Protected queries, each with its documents and grades."""
         self._check_open()
-        return self._pins.all()
+        return self._protected.all()
 
     # ---- time travel
 
@@ -783,7 +783,7 @@ class Memory:
         self._check_open()
         with self._index.steady():
             before, after = (self._epochs.get(checks.epoch(number, self._index.epoch)) for number in (a, b))
-            return compare.diff(self._index, self._documents, self._pins, (before, after), self._among(where))
+            return compare.diff(self._index, self._documents, self._protected, (before, after), self._among(where))
 
     def refit(self) -> EpochReport | None:
         """Learn again all that evolve was ever asked to learn, and publish that: after a change of encoder."""
@@ -852,16 +852,16 @@ class Memory:
         )
 
     def _proposal(self, lessons: Taught, *, keep: bool) -> Proposal:
-        index, pins = self._index, Taught(self._public_pins(), {})
-        known = {*lessons.queries, *pins.queries}
+        index, protected = self._index, Taught(self._public_protected(), {})
+        known = {*lessons.queries, *protected.queries}
         heard = self._traffic.queries() if self._policy.hears else []
         traffic = tuple(query for query in heard if query not in known)[:ASKED]
-        wanted = list(dict.fromkeys([*lessons.queries, *pins.queries, *traffic]))
+        wanted = list(dict.fromkeys([*lessons.queries, *protected.queries, *traffic]))
         pools = {
             one.name: pools_.fresh(one, wanted, self._pools, index.position, index.live, keep=keep)
             for one in index.retrievers
         }
-        return self._policy.propose(index.retrievers, index.fusion, lessons, pools, pins, traffic)
+        return self._policy.propose(index.retrievers, index.fusion, lessons, pools, protected, traffic)
 
     def _check_public(self, numbers: Mapping[str, int]) -> None:
         apart = set(self._index.restricted.tolist())
@@ -869,13 +869,13 @@ class Memory:
             if number in apart:
                 raise InvalidInput(
                     f"document {id!r} is restricted (metadata {self._settings.restricted!r}): the guard chooses for "
-                    f"everybody, so it must not listen to a query that is pinned for it. Pin public documents alone."
+                    f"everybody, so a restricted document cannot be protected. Protect public documents only."
                 )
 
-    def _public_pins(self) -> dict[str, dict[int, float]]:
+    def _public_protected(self) -> dict[str, dict[int, float]]:
         """Protected queries that the guard listens to: it must not hear of restricted documents."""
-        pins, apart = self._pins.numbered(), set(self._index.restricted.tolist())
-        public = {query: {n: grade for n, grade in said.items() if n not in apart} for query, said in pins.items()}
+        protected, apart = self._protected.numbered(), set(self._index.restricted.tolist())
+        public = {query: {n: grade for n, grade in said.items() if n not in apart} for query, said in protected.items()}
         return {query: said for query, said in public.items() if said}
 
     # ---- the memory itself

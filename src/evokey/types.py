@@ -402,7 +402,7 @@ class QueryChange:
     before: Sequence[str]
     after: Sequence[str]
     quality_before: float | None
-    """nDCG@10 by what its lessons or pin say; None where nothing is known to be right."""
+    """nDCG@10 by what its lessons or its protection say; None where nothing is known to be right."""
     quality_after: float | None
 
 
@@ -413,7 +413,7 @@ class EpochDiff:
     documents: Sequence[DocumentChange]
     queries: Sequence[QueryChange]
     queries_asked: int
-    """How many taught and pinned queries were compared."""
+    """How many taught and protected queries were compared."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

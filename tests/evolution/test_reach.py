@@ -90,7 +90,7 @@ def test_what_was_taught_once_is_found_again(opened: Opener, dataset: Any, name:
 def test_a_protected_query_may_say_that_nothing_is_recalled(opened: Opener) -> None:
     memory = opened(encoder="wordllama", traffic=0)
     memory.add([{"id": f"{number}", "text": f"page {number} about item {number}"} for number in range(40)])
-    memory.pin("page about item 3", relevant=["3"])
+    memory.protect("page about item 3", relevant=["3"])
     for number in range(25):
         memory.feedback("page about item 3" + " !" * number, relevant=["17"])
     memory.evolve()

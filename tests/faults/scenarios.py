@@ -167,7 +167,7 @@ SCENARIOS = {
             add(0, 12),
             feedback(1),
             EVOLVE,
-            ("pin", {"query": "castle", "relevant": ["d1"]}),
+            ("protect", {"query": "castle", "relevant": ["d1"]}),
             feedback(2),
             EVOLVE,
             ("rollback", {"epoch": 1}),
@@ -176,7 +176,7 @@ SCENARIOS = {
             EVOLVE,
             ("hold", {"lessons": [1]}),
             EVOLVE,
-            ("pin", {"query": "castle", "relevant": []}),
+            ("protect", {"query": "castle", "relevant": []}),
             ("rollback", {"epoch": 0}),
             CLOSE,
         ]

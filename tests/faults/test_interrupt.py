@@ -59,7 +59,7 @@ def at_every_moment(work: Callable[[int], object], check: Callable[[int], object
             threads.apply_async(check, (moment,)).get(PATIENCE)
 
 
-@pytest.mark.parametrize("verb", ["add", "delete", "feedback", "pin", "feedback_many"])
+@pytest.mark.parametrize("verb", ["add", "delete", "feedback", "protect", "feedback_many"])
 def test_a_verb_that_is_interrupted_happened_or_not_and_the_next_is_done_for_good(opened: Opener, verb: str) -> None:
     memory = opened(encoder="bm25")
     memory.add([{"id": f"{n}", "text": f"word{n} common"} for n in range(400)])
@@ -69,7 +69,7 @@ def test_a_verb_that_is_interrupted_happened_or_not_and_the_next_is_done_for_goo
             "add": lambda: memory.add([{"id": f"new{at}", "text": f"fresh{at} common"}]),
             "delete": lambda: memory.delete([f"{at % 400}"]) if at < 400 else None,
             "feedback": lambda: memory.feedback(f"question {at}", relevant=["399"]),
-            "pin": lambda: memory.pin(f"pinned {at}", ["399"]),
+            "protect": lambda: memory.protect(f"protected {at}", ["399"]),
             "feedback_many": lambda: memory.feedback_many([{"query": f"many {at}", "relevant": ["399"]}] * 2),
         }
         given[verb]()

@@ -53,7 +53,7 @@ def test_every_writing_verb_is_killed_somewhere() -> None:
         "feedback_many",
         "evolve",
         "forget",
-        "pin",
+        "protect",
         "rollback",
         "close",
         "hold",

@@ -176,7 +176,7 @@ def test_a_backup_is_a_memory_that_knows_the_same(tmp_path: Path) -> None:
     with evokey.open(tmp_path / "copy") as copy:
         assert story.rankings(copy) == expected
         assert [one.number for one in copy.epochs()] == [0, 1, 2]
-        assert copy.pins() == {story.PINNED[0]: story.PINNED[1]}
+        assert copy.protected_queries() == {story.PROTECTED[0]: story.PROTECTED[1]}
     assert sorted(path.name for path in (tmp_path / "copy" / "keys" / "bm25").iterdir()) == before
     assert doctor.examined(tmp_path / "copy") == []
 

@@ -259,7 +259,7 @@ def prepare(folder: Path, encoder: Any, **options: Any) -> None:
         for number in (1, 2, 3, 14):
             memory.feedback(**lesson(number, actor="ann" if number % 2 else None))
         memory.evolve()
-        memory.pin("polish the mirror", ["d9"])
+        memory.protect("polish the mirror", ["d9"])
         memory.add(documents(12, 14))
 
 
@@ -292,7 +292,7 @@ def _step(chance: random.Random, number: int) -> Step:
         (1, ("forget", {"actor": "ann"})),
         (1, ("forget", {"query": lesson(chance.choice([1, 2, 3, 14]))["query"]})),
         (1, ("forget", {"document": f"d{at}"})),
-        (1, ("pin", {"query": f"{chance.choice(DOINGS)} it", "relevant": [f"d{at}"]})),
+        (1, ("protect", {"query": f"{chance.choice(DOINGS)} it", "relevant": [f"d{at}"]})),
         (1, ("hold", {"lessons": [chance.randint(1, 4)]})),
         (1, ("release", {"lessons": [chance.randint(1, 4)]})),
         (1, ("rollback", {"epoch": chance.randint(0, 1)})),

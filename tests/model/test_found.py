@@ -100,11 +100,11 @@ def test_a_hybrid_reports_the_quality_that_the_untaught_index_has(opened: Opener
     assert report.taught.before == pytest.approx(1.0)
 
 
-def test_a_pin_whose_right_document_is_gone_stops_no_evolve(opened: Opener) -> None:
+def test_a_protected_query_whose_right_document_is_gone_stops_no_evolve(opened: Opener) -> None:
     memory = opened(encoder="bm25")
     memory.add([Document("a", "apple"), Document("b", "river")])
     memory.feedback("zebra", ["b"])
-    memory.pin("apple", {"a": 1.0, "b": 0.0})
+    memory.protect("apple", {"a": 1.0, "b": 0.0})
     memory.delete(["a"])
     assert memory.evolve().published
     assert memory.diff(0, 1).queries_asked
@@ -142,8 +142,8 @@ def test_a_lens_of_words_follows_the_documents_that_are_there_now(opened: Opener
     assert [hit.id for hit in memory.search("apple")] == ["a", "d", "c"]
 
 
-def test_no_lens_brings_documents_before_a_pinned_one(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor such as the pinned query did not find untaught."""
+def test_no_lens_brings_documents_before_a_protected_one(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor such as the protected query did not find untaught."""
     monkeypatch.setattr(focus, "STRENGTHS", (2.0,))
     memory = opened(encoder="bm25", policy={"name": "guarded", "lens": "all"})
     lessons = {}
@@ -154,11 +154,11 @@ def test_no_lens_brings_documents_before_a_pinned_one(opened: Opener, monkeypatc
             lessons[f"{asked[number % 3]} {asked[(number + 1) % 3]} own{topic}{number}"] = f"{topic}{number}"
         memory.add([Document(f"short {topic}", " ".join(6 * spoken))])
     memory.add(
-        [Document("pinned", "pin aska0 other more words to make it long and of little weight"), Document("b", "pin")]
+        [Document("protected", "pin aska0 other more words to make it long and of little weight"), Document("b", "pin")]
     )
     for query, id in lessons.items():
         memory.feedback(query, [id])
     assert memory.evolve(dry_run=True).choice["bm25"].lens
-    memory.pin("aska0 pin", ["pinned"])
+    memory.protect("aska0 pin", ["protected"])
     assert memory.evolve().published
-    assert memory.search("aska0 pin")[0].id == "pinned"
+    assert memory.search("aska0 pin")[0].id == "protected"

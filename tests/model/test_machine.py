@@ -139,7 +139,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.home = Path(tempfile.mkdtemp(prefix="evokey-model-", dir=SHM if SHM.is_dir() else None))
         self.oracle = Oracle([self.encoder] if isinstance(self.encoder, str) else self.encoder)
-        self.pins: dict[str, dict[str, float]] = {}
+        self.protected: dict[str, dict[str, float]] = {}
         self.redacted = 0
         self.seen: list[Document] = []
         self.numbers = 0
@@ -273,7 +273,7 @@ class Machine(RuleBasedStateMachine):
             self.check_choice(report, numbers, few=len(grades) < FEW)
 
     def check_choice(self, report: EpochReport, numbers: frozenset[int], *, few: bool) -> None:
-        """What a report says of the taught queries is what searching for them gives, and no pinned query is worse."""
+        """What a report says of the taught queries is what a search gives, and no protected query is worse."""
         if few and report.choice:
             rows = [Choice(handicap=handicap) for handicap in FEW_HANDICAPS]
             assert report.choice in [dict.fromkeys(self.oracle.encoders, one) for one in rows]
@@ -288,22 +288,22 @@ class Machine(RuleBasedStateMachine):
                 continue  # judged among the documents that a query finds untaught
             low, high = self.oracle.quality(self.oracle.taught(numbers), epoch)
             assert low - CLOSE <= value <= high + CLOSE
-        for query, right in self.pinned.items():
+        for query, right in self.protected_now.items():
             worst = self.oracle.quality({query: right}, before)[0]
-            assert self.oracle.quality({query: right}, after)[1] >= worst - CLOSE, f"{query!r} was pinned"
+            assert self.oracle.quality({query: right}, after)[1] >= worst - CLOSE, f"{query!r} was protected"
 
     @property
-    def pinned(self) -> dict[str, dict[str, float]]:
-        """Pins by the documents that are there."""
+    def protected_now(self) -> dict[str, dict[str, float]]:
+        """Protected queries, by the documents that are there."""
         living = {
-            q: {id: g for id, g in right.items() if id in self.oracle.documents} for q, right in self.pins.items()
+            q: {id: g for id, g in right.items() if id in self.oracle.documents} for q, right in self.protected.items()
         }
         return {query: right for query, right in living.items() if right}
 
-    @precondition(lambda self: self.oracle.lessons or self.pins)
+    @precondition(lambda self: self.oracle.lessons or self.protected)
     @rule(query=st.none() | nth, actor=st.sampled_from(ACTORS), document=st.none() | nth)
     def forget(self, query: int | None, actor: str | None, document: int | None) -> None:
-        asked = sorted({lesson.query for lesson in self.oracle.lessons} | self.pins.keys())
+        asked = sorted({lesson.query for lesson in self.oracle.lessons} | self.protected.keys())
         about = sorted({id for lesson in self.oracle.lessons for id in lesson.verdicts} | set(IDS[:1]))
         criteria = {
             "query": None if query is None else asked[query % len(asked)],
@@ -315,7 +315,7 @@ class Machine(RuleBasedStateMachine):
         touched = self.oracle.forget(**criteria)
         assert self.writer.forget(**criteria) == evokey.Forgotten(touched, True, None)
         if criteria["actor"] is None and criteria["document"] is None:
-            self.pins.pop(criteria["query"] or "", None)
+            self.protected.pop(criteria["query"] or "", None)
         if touched and (self.oracle.asked or self.current):
             self.redacted = self.current
             self.refit()
@@ -344,7 +344,7 @@ class Machine(RuleBasedStateMachine):
                 assert plain(self.writer.search(query)) == plain(twin.search(query))
 
     def twin(self, learned: frozenset[int]) -> evokey.Memory:
-        """A new memory with the same documents, pins and traffic, and these of the lessons."""
+        """A new memory with the same documents, protected queries and traffic, and these of the lessons."""
         shutil.rmtree(self.home / "twin", ignore_errors=True)
         twin = self.open("twin")
         here: dict[str, Document] = {}
@@ -359,8 +359,8 @@ class Machine(RuleBasedStateMachine):
             twin.feedback(lesson.query, right, grades.keys() - right.keys(), units=lesson.units, actor=lesson.actor)
         twin.delete(here)
         twin.add(self.oracle.documents.values())
-        for query, right in self.pinned.items():
-            twin.pin(query, right)
+        for query, right in self.protected_now.items():
+            twin.protect(query, right)
         for query in self.writer.traffic():
             twin.search(query)
         return twin
@@ -382,7 +382,7 @@ class Machine(RuleBasedStateMachine):
         first, second = (at % len(self.oracle.epochs) for at in (a, b))
         found = self.reader.diff(first, second)
         numbers = self.oracle.epochs[first].lessons | self.oracle.epochs[second].lessons
-        asked = self.pinned | dict(self.oracle.taught(numbers))
+        asked = self.protected_now | dict(self.oracle.taught(numbers))
         assert found.queries_asked == len(asked)
         rankings = {q: [[hit.id for hit in self.writer.search(q, epoch=at)] for at in (first, second)] for q in asked}
         assert {change.query: [change.before, change.after] for change in found.queries} == {
@@ -391,14 +391,14 @@ class Machine(RuleBasedStateMachine):
         touched = self.oracle.touched(self.oracle.epochs[first]) | self.oracle.touched(self.oracle.epochs[second])
         assert {change.document for change in found.documents} <= touched
 
-    @precondition(lambda self: hasattr(self.writer, "pin") and self.oracle.documents)
+    @precondition(lambda self: hasattr(self.writer, "protect") and self.oracle.documents)
     @rule(query=questions, right=st.lists(st.tuples(nth, st.sampled_from([1.0, 2.0])), max_size=2))
-    def pin(self, query: str, right: list[tuple[int, float]]) -> None:
+    def protect(self, query: str, right: list[tuple[int, float]]) -> None:
         grades = {self.ids[at % len(self.ids)]: grade for at, grade in right}
-        self.writer.pin(query, grades)
-        self.pins.pop(query, None)
+        self.writer.protect(query, grades)
+        self.protected.pop(query, None)
         if grades:
-            self.pins[query] = grades
+            self.protected[query] = grades
 
     # ---- answering
 
@@ -488,7 +488,7 @@ class Machine(RuleBasedStateMachine):
             lambda: memory.forget(query=" "),
             lambda: memory.rollback(self.current + 1),
             lambda: memory.diff(0, self.current + 1),
-            lambda: memory.pin("apple", ["nobody"]),
+            lambda: memory.protect("apple", ["nobody"]),
         ]
         with pytest.raises(EvokeyError):
             attempts[at % len(attempts)]()
@@ -534,7 +534,7 @@ class Machine(RuleBasedStateMachine):
         ]
         assert kept == [known(one) for one in self.oracle.epochs]
         assert [one.number for one in memory.epochs() if one.redacted] == list(range(1, self.redacted + 1))
-        assert memory.pins() == self.pins
+        assert memory.protected_queries() == self.protected
 
 
 def unanchored(choice: Mapping[str, Choice]) -> dict[str, Choice]:

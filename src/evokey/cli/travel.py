@@ -1,4 +1,4 @@
-"""Commands to look back, undo, explain and examine: epochs, diff, rollback, explain, pin, backup, doctor."""
+"""Commands to look back, undo, explain and examine: epochs, diff, rollback, explain, protect, backup, doctor."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def diff(
 def _show_diff(found: EpochDiff) -> None:
     screen.say(
         f"epoch {found.before} → {found.after}: {screen.several(len(found.documents), 'document')} changed; of "
-        f"{screen.several(found.queries_asked, 'taught or pinned question')} {len(found.queries)} answered differently"
+        f"{screen.several(found.queries_asked, 'taught or protected question')} {len(found.queries)} "
+        "answered differently"
     )
     _show_documents(found.documents)
     _show_queries(found.queries)
@@ -189,26 +190,29 @@ def _tell_view(view: View) -> None:
         screen.say(f"    words: {escape(shares)}")
 
 
-def pin(
+def protect(
     query: Annotated[str | None, typer.Argument(help="A question that must not get worse.")] = None,
     relevant: Annotated[list[str] | None, typer.Option("-r", "--relevant", help="Id; id=2 grades it.")] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the pin out.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Stop protecting the question.")] = False,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Pin a question: no epoch is published that answers it worse than the untaught index. Alone: list the pins."""
+    """Protect a question: no epoch that ranks its documents worse than the untaught index is published.
+
+    Without a question: list the protected ones.
+    """
     with screen.reported(as_json), existing(at) as memory:
         if query is not None:
             if bool(relevant) == remove:
-                raise InvalidInput("give the documents with --relevant, or --remove to take the pin out")
-            memory.pin(query, {} if remove else dict(graded(one) for one in relevant or []))
-        pins = memory.pins()
+                raise InvalidInput("give the documents with --relevant, or --remove to stop protecting the question")
+            memory.protect(query, {} if remove else dict(graded(one) for one in relevant or []))
+        protected = memory.protected_queries()
         if as_json:
-            screen.emit({question: dict(grades) for question, grades in pins.items()})
+            screen.emit({question: dict(grades) for question, grades in protected.items()})
             return
-        for question, grades in pins.items():
+        for question, grades in protected.items():
             screen.say(f"[bold]{escape(question)}[/]  {escape(', '.join(grades))}")
-        screen.say(screen.several(len(pins), "pin"))
+        screen.say(screen.several(len(protected), "protected question"))
 
 
 def doctor(
@@ -281,4 +285,4 @@ def backup(
         screen.say(f"copied to [bold]{escape(str(to))}[/]; what is forgotten later stays in this copy")
 
 
-COMMANDS = (backup, epochs, diff, rollback, explain, pin, doctor)
+COMMANDS = (backup, epochs, diff, rollback, explain, protect, doctor)

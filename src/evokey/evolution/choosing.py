@@ -112,9 +112,9 @@ def traffic(
     return {choice: (1 - share) * scores + share * harmed[choice] for choice, scores in held_out.items()}
 
 
-def sparing(pinned: Outcomes[T], untaught: T) -> list[T]:
-    """Choices under which no pinned query is worse than in the untaught index."""
-    return [choice for choice, scores in pinned.items() if harmless_for(scores, pinned[untaught])]
+def sparing(protected: Outcomes[T], untaught: T) -> list[T]:
+    """Choices under which no protected query is worse than in the untaught index."""
+    return [choice for choice, scores in protected.items() if harmless_for(scores, protected[untaught])]
 
 
 def harmless_for(scores: Scores, untaught: Scores) -> bool:

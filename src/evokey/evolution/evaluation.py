@@ -26,7 +26,7 @@ class Evaluation:
         self._jury, self._untaught = jury, untaught
         self.unrelated, self._untouched = shares
         self._held_out, self._bystanders = jury.held_out(plans), jury.held_out(plans, bystanders=True)
-        self._taught, self._pinned, self._traffic = jury.taught(plans), jury.pinned(plans), jury.traffic(plans)
+        self._taught, self._protected, self._traffic = jury.taught(plans), jury.protected(plans), jury.traffic(plans)
         loosest = [plan for plan in map(self._loosest, plans) if plan is not None]
         weights = untaught.weights
         wide = any(plan.recalls and plan.weights == weights and plan.least < SAME for plan in loosest)
@@ -54,8 +54,8 @@ class Evaluation:
 
     def _keeps_promises(self, plan: Plan) -> bool:
         """Whether no protected query gets worse."""
-        pinned = self._pinned.at([plan, self._untaught], self._untaught)
-        return harmless_for(pinned[plan], pinned[self._untaught])
+        protected = self._protected.at([plan, self._untaught], self._untaught)
+        return harmless_for(protected[plan], protected[self._untaught])
 
     def _loss(self, judged: Judged, plan: Plan) -> float:
         """The share of their nDCG that queries lose."""

@@ -45,7 +45,7 @@ class Fit:
         retriever: Retriever,
         lessons: Taught,
         pools: Mapping[str, Ranking],
-        pins: Taught,
+        protected: Taught,
         searched: Sequence[str],
     ) -> None:
         self._policy, self.retriever, self.pools = policy, retriever, pools
@@ -61,7 +61,9 @@ class Fit:
         self._beside = self.ask(as_they_are(self.strangers, pools))
         self._anchored = focus.anchored if focus else 0
         self._lenses = [turn for turn in lenses if self._kept(*self._turned(turn, [NOTHING])) >= 1 - UNSETTLED]
-        self.pinned = Trial(retriever, attribution, pins, pools, lenses, deep=True)  # a promise is kept to the letter
+        self.protected = Trial(
+            retriever, attribution, protected, pools, lenses, deep=True
+        )  # a promise is kept to the letter
         self.folds = [
             _held(retriever, attribution, lessons.only(inside), pools, focus.lenses(turns, index) if focus else {})
             for index, inside in enumerate(folds(lessons.queries))
@@ -79,8 +81,8 @@ class Fit:
         return Trial(self.retriever, self._attribution, queries, self.pools, self._all_lenses)
 
     def choices(self) -> list[Choice]:
-        """The grid, without what makes a pinned query worse."""
-        return sparing(self.pinned.outcomes(self._policy.grid(self.own.has_units)), NOTHING)
+        """The grid, without what makes a protected query worse."""
+        return sparing(self.protected.outcomes(self._policy.grid(self.own.has_units)), NOTHING)
 
     def choose(self) -> Choice:
         """First without a lens, then with wrong documents pushed away; then all lenses join; then the best of these,
@@ -124,7 +126,7 @@ class Fit:
         return float(self._beside.outcomes([choice])[choice].mean()) if self._beside.asked else 1.0
 
     def _chosen(self, grid: Sequence[Choice]) -> tuple[Choice, Outcomes[Choice]]:
-        choices = self._quiet(sparing(self.pinned.outcomes(list(dict.fromkeys(grid))), NOTHING))
+        choices = self._quiet(sparing(self.protected.outcomes(list(dict.fromkeys(grid))), NOTHING))
         folds = [trial.outcomes_and_bystanders(choices) for trial in self.folds]
         held_out = joined([asked for asked, _ in folds])
         bystanders = joined([others for _, others in folds])

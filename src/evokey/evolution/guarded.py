@@ -60,13 +60,13 @@ class Guarded:
         fusion: Fusion,
         lessons: Taught,
         pools: Mapping[str, Mapping[str, Ranking]],
-        pins: Taught,
+        protected: Taught,
         searched: Sequence[str] = (),
     ) -> Proposal:
         names = fusion.names
         untaught = Plan(tuple(NOTHING for _ in names), fusion.untaught)
-        fits = [Fit(self, one, lessons, pools[one.name], pins, searched) for one in retrievers]
-        jury = Jury(fits, fusion, lessons, pins)
+        fits = [Fit(self, one, lessons, pools[one.name], protected, searched) for one in retrievers]
+        jury = Jury(fits, fusion, lessons, protected)
         if len(lessons.queries) < FEW:
             return self._few(names, untaught, jury)
         plans = make_plans([self.choose(fit) for fit in fits], untaught, fusion.weightings(), self.recall)
@@ -122,7 +122,7 @@ class Guarded:
     def _few(self, names: Sequence[str], untaught: Plan, jury: Jury) -> Proposal:
         """Recall rows alone, at the largest handicap at which the taught queries do best."""
         rows = [_all(Choice(handicap=handicap), untaught) for handicap in self.recall if handicap in FEW_HANDICAPS]
-        plans = sparing(jury.pinned([*rows, untaught]).outcomes, untaught)
+        plans = sparing(jury.protected([*rows, untaught]).outcomes, untaught)
         own = jury.taught([*plans, untaught]).outcomes
         plan = max(plans, key=lambda plan: round(float(own[plan].mean()), 3))
         plan = plan if own[plan].any() else untaught

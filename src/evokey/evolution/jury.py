@@ -73,8 +73,8 @@ class Judged:
 class Jury:
     """Judges plans by the fused ranking."""
 
-    def __init__(self, fits: Sequence[Fit], fusion: Fusion, lessons: Taught, pins: Taught) -> None:
-        self._fits, self._fusion, self._lessons, self._pins = fits, fusion, lessons, pins
+    def __init__(self, fits: Sequence[Fit], fusion: Fusion, lessons: Taught, protected: Taught) -> None:
+        self._fits, self._fusion, self._lessons, self._protected = fits, fusion, lessons, protected
         measure = next((fit.retriever for fit in fits if fit.retriever.kind != "sparse"), None)
         self.nearness = Nearness(measure, lessons.judged) if measure is not None and lessons.queries else None
 
@@ -99,9 +99,9 @@ class Jury:
         """How near it must be for learned weights."""
         return ALL if self.nearness is None else max(self.nearness.sure, self.floor)
 
-    def pinned(self, plans: Sequence[Plan]) -> Judged:
-        trials = [fit.pinned for fit in self._fits]
-        return Judged(self._judge(plans, trials, grades=self._pins.grades), self._near(trials[0].asked), self.sure)
+    def protected(self, plans: Sequence[Plan]) -> Judged:
+        trials = [fit.protected for fit in self._fits]
+        return Judged(self._judge(plans, trials, grades=self._protected.grades), self._near(trials[0].asked), self.sure)
 
     def held_out(self, plans: Sequence[Plan], *, bystanders: bool = False) -> Judged:
         trials = [[fit.folds[index] for fit in self._fits] for index in range(FOLDS)]

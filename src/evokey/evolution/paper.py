@@ -64,7 +64,7 @@ class Paper:
         fusion: Fusion,
         lessons: Taught,
         pools: Mapping[str, Mapping[str, Ranking]],
-        pins: Taught,
+        protected: Taught,
         searched: Sequence[str] = (),
     ) -> Proposal:
         """No guard: whatever was verified is learned."""

@@ -88,10 +88,10 @@ class Policy(Protocol):
         fusion: Fusion,
         lessons: Taught,
         pools: Mapping[str, Mapping[str, Ranking]],
-        pins: Taught,
+        protected: Taught,
         searched: Sequence[str] = (),
     ) -> Proposal:
-        """What the lessons are worth; `pins` are queries that must not get worse, and `searched` a sample of
+        """What the lessons are worth; `protected` are queries that must not get worse, and `searched` a sample of
         what else was asked (its pools are among the others)."""
         ...
 

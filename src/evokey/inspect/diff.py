@@ -9,7 +9,7 @@ from evokey.evolution.judge import ndcg
 from evokey.evolution.policy import Log
 from evokey.inspect import explain
 from evokey.ledger.documents import Documents
-from evokey.ledger.pins import Pins
+from evokey.ledger.protection import ProtectedQueries
 from evokey.search.index import Index
 from evokey.types import DocumentChange, Epoch, EpochDiff, Numbers, QueryChange
 
@@ -18,25 +18,25 @@ COMPARED = 400
 
 
 def diff(
-    index: Index, documents: Documents, pins: Pins, epochs: tuple[Epoch, Epoch], among: Numbers | None
+    index: Index, documents: Documents, protected: ProtectedQueries, epochs: tuple[Epoch, Epoch], among: Numbers | None
 ) -> EpochDiff:
     """among: the documents that a caller who is not the owner may know of; the taught questions are not his then."""
     a, b = (epoch.number for epoch in epochs)
     changed = _document_changes(index, documents, a, b, among)
     if among is not None:
         return EpochDiff(a, b, changed, [], 0)
-    asked = _known(index.log(max(epoch.lessons_to for epoch in epochs), _missing(*epochs)), pins)
+    asked = _known(index.log(max(epoch.lessons_to for epoch in epochs), _missing(*epochs)), protected)
     queries = sample(list(asked), COMPARED)
     compared = [_query_change(index, documents, query, asked[query], a, b) for query in queries]
     return EpochDiff(a, b, changed, [one for one in compared if one.before != one.after], len(queries))
 
 
-def _known(log: Log, pins: Pins) -> Mapping[str, Mapping[int, float]]:
-    """Pinned and taught queries and what is right for them, restricted documents too."""
+def _known(log: Log, protected: ProtectedQueries) -> Mapping[str, Mapping[int, float]]:
+    """Protected and taught queries and what is right for them, restricted documents too."""
     own = {} if log.own is None else log.own.grades
     taught = {**own, **log.taught.grades}
     taught |= {query: {**own[query], **taught[query]} for query in own}
-    return {**pins.numbered(), **taught}
+    return {**protected.numbered(), **taught}
 
 
 def _missing(before: Epoch, after: Epoch) -> frozenset[int]:

@@ -69,7 +69,7 @@ class Traffic:
             self._since = self._forgets.count
 
     def _erase(self, queries: Sequence[str]) -> None:
-        """Out of the sample, and out of the pools unless a lesson or a pin needs them there."""
+        """Out of the sample, and out of the pools unless a lesson or a protected query needs them there."""
         if not queries:
             return
         named = (json.dumps(list(queries)),)

@@ -1,4 +1,7 @@
-"""Pins in the ledger: queries with the documents that must stay as well placed as the untaught index has them."""
+"""Protected queries in the ledger, with the documents that must not rank worse than in the untaught index.
+
+Their table is called `pins`: the name is older than the word.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ from collections.abc import Mapping
 from evokey.ledger.sqlite import Database
 
 
-class Pins:
+class ProtectedQueries:
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def put(self, query: str, grades: Mapping[str, float]) -> None:
-        """Pin a query, or pin it anew; without documents, take the pin out."""
+        """Protect a query, replacing what was protected before; without documents, stop protecting it."""
         with self._db.write() as connection:
             connection.execute("DELETE FROM pins WHERE query = ?", (query,))
             rows = [(query, document, grade) for document, grade in grades.items()]
