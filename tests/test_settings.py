@@ -11,6 +11,7 @@ from conftest import Opener
 import evokey
 from evokey import settings
 from evokey.errors import InvalidSettings, NewerFormat, NotAMemory, UnknownComponent
+from evokey.inspect import doctor
 from evokey.settings import RetrieverSettings, Settings
 
 BM25 = RetrieverSettings("bm25", "full", "sparse")
@@ -306,3 +307,13 @@ def test_a_policy_is_written_with_its_options_and_read_as_before(tmp_path: Path,
     path.write_text(text.replace('"dense"', '"dens"'), "utf-8")
     with pytest.raises(InvalidSettings, match="none, dense, all"):
         opened("a")
+
+
+def test_settings_that_cannot_be_read_are_an_error_with_a_way_out(tmp_path: Path) -> None:
+    with evokey.open(tmp_path / "kb", encoder="bm25"):
+        pass
+    (tmp_path / "kb" / "evokey.toml").unlink()
+    (tmp_path / "kb" / "evokey.toml").mkdir()
+    for look in (evokey.open, doctor.examined):
+        with pytest.raises(InvalidSettings, match=r"evokey\.toml cannot be read .* restore it from a backup"):
+            look(tmp_path / "kb")

@@ -254,6 +254,8 @@ def _toml_of(path: Path) -> Mapping[str, Any]:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         raise NotAMemory(f"{path} does not exist; give a directory, or write that file first") from None
+    except OSError as error:  # a directory in its place, no right to read it, a disk that fails
+        raise InvalidSettings(f"{path} cannot be read ({error.strerror}); it must be a file of settings") from error
     except RecursionError as error:
         raise InvalidSettings(f"{path} has lists or tables nested too deeply; make it flatter") from error
     except ValueError as error:  # no TOML, no UTF-8, or a number of too many digits
