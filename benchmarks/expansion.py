@@ -143,7 +143,7 @@ def encoder_of(name: str, folder: Path, data: Collection, cache: str | None) -> 
     named = {"name": "cached", "encoder": name, "at": cache}
     documents = folder / "embeddings" / f"{name}.corpus.npy"
     if documents.exists():
-        kept = registry.made("encoder", "cached", {"encoder": name, "at": cache})
+        kept = registry.build("encoder", named)
         texts = [f"{document.title} {document.text}".strip() for document in data.documents]
         _take_over(kept, "documents", texts, np.load(documents))
         _take_over(kept, "queries", list(data.queries.values()), np.load(folder / "embeddings" / f"{name}.queries.npy"))

@@ -303,7 +303,7 @@ SAFE = frozenset(
     "provider failure sleep chance identity".split()
 )
 """Options that reach nothing outside: numbers, words, what is sent to the provider."""
-REACHING = trust.FILES | trust.INSIDE.keys() | {"base_url", "key_env", "function", "model", "revision"}
+REACHING = trust.FILES | registry.INSIDE.keys() | {"base_url", "key_env", "function", "model", "revision"}
 
 
 def test_every_option_of_every_component_is_known_to_be_safe_or_to_reach() -> None:

@@ -1,12 +1,21 @@
-"""(kind, name) → class, imported on demand. A new component is one line here, and one extra if it needs a package."""
+"""A component of any kind: (kind, name) → class, imported on demand, and from there to the component itself.
+
+A component of evokey's own is one line here, and one extra if it needs a package. Others join by an entry point of the
+group evokey.components, named kind.name, or are named by their place, "module:Class".
+"""
 
 from __future__ import annotations
 
 import ast
+import inspect
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +23,10 @@ from evokey.errors import InvalidSettings, UnknownComponent
 
 Named = str | Mapping[str, Any]
 """A component by its name, or with options: {"name": "bm25", "language": "german"}."""
+GROUP = "evokey.components"
+"""The group of entry points by which other packages join. What is installed is trusted."""
+OBJECT = "object"
+"""The name, in settings, of a component that was passed as an object and cannot be built from its settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +39,28 @@ class Component:
     """Options that this name stands for; those a user gives go over them."""
     about: str = ""
     """One line for lists; without it, the first line of the module's docstring."""
+    package: str = "evokey"
+    """The installed package that it comes with; "": named by its place."""
 
 
+INSIDE = {
+    "llm": "llm", "encoder": "encoder", "reranker": "reranker", "retrieval": "verifier", "generation": "verifier",
+    "methods": "expander",
+}  # fmt: skip
+"""Options that hold a component, or a list of them, and its kind."""
+OFFERS = {
+    "encoder": ("kind", "cost", "identity", "documents", "queries"),
+    "keys": ("texts",),
+    "store": ("kinds",),
+    "fusion": ("fused", "weightings"),
+    "reranker": ("identity", "scores"),
+    "llm": ("identity", "complete", "stream"),
+    "expander": ("identity", "expand"),
+    "generator": ("identity", "answer", "stream"),
+    "verifier": ("identity", "looks_at", "verify"),
+    "policy": ("propose", "overlay"),
+}
+"""Kind → what a component of it must have (protocols.py says what each is)."""
 _SENTENCES = "evokey.encoders.sentence_transformers:SentenceTransformers"
 COMPONENTS: dict[str, dict[str, Component]] = {
     "keys": {
@@ -145,17 +178,35 @@ COMPONENTS: dict[str, dict[str, Component]] = {
 
 
 def component(kind: str, name: str) -> Component:
-    try:
-        return COMPONENTS[kind][name]
-    except KeyError:
-        known = ", ".join(sorted(COMPONENTS[kind]))
-        raise UnknownComponent(f"there is no {kind} called {name!r}; choose one of: {known}") from None
+    """Evokey's own first, then what is installed, then a class by its place; nothing is imported."""
+    found = COMPONENTS[kind].get(name) or installed().get(kind, {}).get(name)
+    if found is not None:
+        return found
+    known = ", ".join(sorted({*COMPONENTS[kind], *installed().get(kind, {})}))
+    raise UnknownComponent(f"there is no {kind} called {name!r}; choose one of: {known}")
+
+
+def installed() -> Mapping[str, Mapping[str, Component]]:
+    """Kind → name → component, of other packages."""
+    return _installed(tuple(sys.path))
+
+
+@lru_cache(maxsize=4)
+def _installed(path: tuple[str, ...]) -> Mapping[str, Mapping[str, Component]]:
+    found: dict[str, dict[str, Component]] = {}
+    for entry in entry_points(group=GROUP):
+        kind, _, name = entry.name.partition(".")
+        package = entry.dist.name if entry.dist else entry.module
+        found.setdefault(kind, {}).setdefault(name, Component(f"{entry.module}:{entry.attr}", package=package))
+    return found
 
 
 def load(kind: str, name: str) -> Any:
     """The class, or an error with the line to type when what it needs is not installed."""
     found = component(kind, name)
     module, _, attribute = found.path.partition(":")
+    if found.package != "evokey":
+        return _load_foreign(kind, name, found)
     try:
         return getattr(import_module(module), attribute)
     except ModuleNotFoundError as error:
@@ -163,6 +214,17 @@ def load(kind: str, name: str) -> Any:
             raise
         raise UnknownComponent(
             f"{kind} {name!r} needs {error.name}; install it with: pip install 'evokey[{found.extra}]'"
+        ) from error
+
+
+def _load_foreign(kind: str, name: str, found: Component) -> Any:
+    module, _, attribute = found.path.partition(":")
+    try:
+        return attrgetter(attribute)(import_module(module))
+    except Exception as error:
+        source = f" of the package {found.package}" if found.package else ""
+        raise UnknownComponent(
+            f"{kind} {name!r}{source} cannot be imported from {found.path}: {type(error).__name__}: {error}"
         ) from error
 
 
@@ -174,21 +236,28 @@ class Part:
     about: str
     installed: bool
     install: str | None
-    """The line to type where something is missing."""
+    """The line to type where something is missing, or what is wrong."""
+    package: str = "evokey"
+    """The package that it comes with."""
 
 
 def parts(kind: str) -> list[Part]:
-    """All components of a kind, and whether what they need is there."""
-    return [_part(kind, name, found) for name, found in COMPONENTS[kind].items()]
+    """All components of a kind, those of other packages last, and whether what they need is there."""
+    known = {**installed().get(kind, {}), **COMPONENTS[kind]}
+    own = [name for name in known if known[name].package == "evokey"]
+    return [_part(kind, name, known[name]) for name in (*own, *sorted(known.keys() - {*own}))]
 
 
 def _part(kind: str, name: str, found: Component) -> Part:
     try:
-        load(kind, name)
-        missing = None
-    except UnknownComponent:
-        missing = f"pip install 'evokey[{found.extra}]'"
-    return Part(name, found.about or _first_line(found.path.partition(":")[0]), missing is None, missing)
+        made, missing = load(kind, name), None
+    except UnknownComponent as error:
+        made, missing = None, f"pip install 'evokey[{found.extra}]'" if found.extra else str(error)
+    if found.package == "evokey":
+        about = found.about or _first_line(found.path.partition(":")[0])
+    else:
+        about = (inspect.getdoc(made) or "").partition("\n")[0] if made is not None else ""
+    return Part(name, about, missing is None, missing, found.package)
 
 
 def _first_line(module: str) -> str:
@@ -209,20 +278,77 @@ def named(component: Named) -> tuple[str, dict[str, Any]]:
     return name, options
 
 
-def made(kind: str, name: str, options: Mapping[str, Any]) -> Any:
-    """The component itself, or an error that tells the options it was given."""
+def build(kind: str, described: Any, **around: Any) -> Any:
+    """A component of any kind: by its name, by name with options, or itself where it is an object already.
+
+    Parts inside its options are built too (INSIDE). `around` is what the place offers where it will work, such as the
+    memory's llm: it goes to parameters of that name which no option sets, here and in the parts inside.
+    """
+    if not isinstance(described, str | Mapping):
+        return check_object(kind, described)
+    name, options = named(described)
+    if name == OBJECT:
+        raise InvalidSettings(
+            f"{kind}: {options.get('class', 'it')} was passed as an object, and settings cannot build it; pass it again"
+        )
+    make, preset = load(kind, name), component(kind, name).options
+    taken = inspect.signature(make).parameters
+    offered = {one: value for one, value in around.items() if one in taken and value is not None}
+    given = {**offered, **preset, **options}
+    _check_options(kind, name, taken, given, around)
+    inside = {option: _build_inside(option, value, around) for option, value in given.items()}
     try:
-        return load(kind, name)(**{**component(kind, name).options, **options})
+        made = make(**inside)
     except TypeError as error:
-        given = ", ".join(f"{option} = {value!r}" for option, value in options.items())
-        raise InvalidSettings(f"{kind} {name!r} does not take these options: {given} ({error})") from error
+        said = ", ".join(f"{option} = {value!r}" for option, value in options.items())
+        raise InvalidSettings(f"{kind} {name!r} does not take these options: {said} ({error})") from error
+    return made if component(kind, name).package == "evokey" else check_object(kind, made)
+
+
+def _build_inside(option: str, value: Any, around: Mapping[str, Any]) -> Any:
+    if option not in INSIDE or not isinstance(value, str | Mapping | list | tuple):
+        return value
+    if isinstance(value, list | tuple):
+        return [build(INSIDE[option], one, **around) for one in value]
+    return build(INSIDE[option], value, **around)
+
+
+def _check_options(
+    kind: str, name: str, taken: Mapping[str, inspect.Parameter], given: Mapping[str, Any], around: Mapping[str, Any]
+) -> None:
+    """Against the signature: no option that is unknown, none missing."""
+    if any(one.kind is one.VAR_KEYWORD for one in taken.values()):
+        return
+    known = ", ".join(one for one in taken if one not in around) or "none"
+    if unknown := [one for one in given if one not in taken]:
+        raise InvalidSettings(f"{kind} {name!r} has no option {', '.join(unknown)}; its options are: {known}")
+    missing = [name for name, one in taken.items() if one.default is one.empty and name not in given]
+    if "llm" in missing:
+        raise InvalidSettings(f"{kind} {name!r} asks a language model, and none is set: llm = {{name = …}}")
+    if missing:
+        raise InvalidSettings(f"{kind} {name!r} needs the option {', '.join(missing)}; its options are: {known}")
+
+
+def check_object(kind: str, made: Any) -> Any:
+    """The same object, if it has what its kind must offer."""
+    if isinstance(made, type):
+        raise InvalidSettings(f"{kind}: {made.__name__} is a class; pass an object of it: {made.__name__}(…)")
+    missing = [one for one in OFFERS[kind] if not hasattr(made, one)]
+    if missing:
+        raise InvalidSettings(
+            f"{kind} is a name, a mapping with name and options, or an object that has {', '.join(OFFERS[kind])}; "
+            f"this {type(made).__name__} has no {', '.join(missing)}"
+        )
+    return made
 
 
 def encoder_kind(name: str, options: Mapping[str, Any]) -> str:
     """dense, sparse or multi: what the class says of itself, or of the options it would be made with."""
     found = load("encoder", name)
-    kind: str = found.kind_of(options) if hasattr(found, "kind_of") else found.kind
-    return kind
+    kind = found.kind_of(options) if hasattr(found, "kind_of") else getattr(found, "kind", None)
+    if kind not in ("dense", "sparse", "multi"):
+        raise InvalidSettings(f"encoder {name!r} must say its kind, dense, sparse or multi, in its class: not {kind!r}")
+    return str(kind)
 
 
 def encoder_cost(name: str, options: Mapping[str, Any]) -> str:

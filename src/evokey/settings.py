@@ -16,8 +16,6 @@ from evokey import registry, trust
 from evokey.encoders.earlier import options_of
 from evokey.errors import InvalidSettings, NewerFormat, NotAMemory
 from evokey.evolution.policy import Policy
-from evokey.expanders.base import make
-from evokey.llm.build import build
 from evokey.protocols import LLM, Expander, Generator, Reranker, Verifier
 from evokey.registry import Named as Named
 from evokey.registry import named
@@ -25,7 +23,6 @@ from evokey.search.fusion import Fusion
 from evokey.search.retriever import DenseRetriever, GivenRetriever, LateRetriever, Retriever, SparseRetriever
 from evokey.stores.segments import write_synced
 from evokey.types import Attempt
-from evokey.verifiers.build import build as build_verifier
 
 log = logging.getLogger("evokey")
 FILE = "evokey.toml"
@@ -323,34 +320,32 @@ def retrievers(settings: Settings, folder: Path) -> list[Retriever]:
 
 def fusion(settings: Settings, retrievers: Sequence[Retriever]) -> Fusion:
     kinds = {one.name: one.kind for one in retrievers}
-    name, options = named(settings.fusion)
-    made: Fusion = registry.made("fusion", name, {"kinds": kinds, **options})
+    made: Fusion = registry.build("fusion", settings.fusion, kinds=kinds)
     return made
 
 
 def reranker(settings: Settings) -> Reranker | None:
     if settings.reranker is None:
         return None
-    made: Reranker = registry.made("reranker", *named(settings.reranker))
+    made: Reranker = registry.build("reranker", settings.reranker)
     return made
 
 
 def llm(settings: Settings) -> LLM | None:
-    return None if settings.llm is None else build(settings.llm)
+    return None if settings.llm is None else registry.build("llm", settings.llm)
 
 
 def expander(settings: Settings, llm: Callable[[], LLM | None]) -> Expander:
-    name, options = named(settings.expander)
-    return make(name, llm(), **options)
+    made: Expander = registry.build("expander", settings.expander, llm=llm())
+    return made
 
 
 def generator(settings: Settings, llm: LLM | None, *, closed: bool = False) -> Generator | None:
     """What answers; closed: from what the model knows, without documents."""
-    name, options = named(settings.generator)
     if llm is None:
         return None
     more = {"closed_book": True} if closed else {}
-    made: Generator = registry.made("generator", name, {"llm": llm, **options, **more})
+    made: Generator = registry.build("generator", {**settings.generator, **more}, llm=llm)
     return made
 
 
@@ -372,17 +367,19 @@ def verifier(settings: Settings, name: str, llm: LLM | None, folder: Path) -> Ve
         options = {"at": str(folder / HUMAN), **options}
     if name == "unified" and settings.verifier is None:
         options = {"retrieval": "answer-match", "generation": "token-f1"}
-    return build_verifier({**options, "name": name}, llm)
+    made: Verifier = registry.build("verifier", {**options, "name": name}, llm=llm)
+    return made
 
 
 def policy(settings: Settings) -> Policy:
-    made: Policy = registry.made("policy", settings.policy, settings.policy_options)
+    made: Policy = registry.build("policy", {"name": settings.policy, **settings.policy_options})
     return made
 
 
 def _retriever(one: RetrieverSettings, format: int, folder: Path) -> Retriever:
-    encoder = registry.made("encoder", one.encoder, options_of({"name": one.encoder, **one.options}, format))
-    keys = registry.made("keys", one.keys, one.keys_options)
+    named_so = {"name": one.encoder, **options_of({"name": one.encoder, **one.options}, format)}
+    encoder = registry.build("encoder", named_so)
+    keys = registry.build("keys", {"name": one.keys, **one.keys_options})
     if one.encoder == "given":
         return GivenRetriever(one.encoder, encoder, keys, folder)
     kinds = {"dense": DenseRetriever, "multi": LateRetriever, "sparse": SparseRetriever}

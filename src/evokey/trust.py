@@ -36,11 +36,6 @@ LOCAL = {
     "expander": {"turbo-rewriter"},
 }
 """Components that load a model here: what is in its files runs, wherever they lie."""
-INSIDE = {
-    "llm": "llm", "encoder": "encoder", "reranker": "reranker", "retrieval": "verifier", "generation": "verifier",
-    "methods": "expander",
-}  # fmt: skip
-"""Options that hold a component, or a list of them, and its kind."""
 CONFIGURATION, ALLOWED = "config.toml", "allowed.json"
 
 
@@ -106,23 +101,51 @@ def outside(setting: str, path: Path, folder: Path) -> list[Need]:
 
 
 def _needs(one: Component, folder: Path) -> Iterator[Need]:
-    options = one.options
-    if one.name not in registry.COMPONENTS[one.kind]:
+    try:
+        found = registry.component(one.kind, one.name)
+    except UnknownComponent:
         return  # it cannot be made
-    if "base_url" in options or "key_env" in options:
+    if not found.package:
+        yield Need(one.setting, one.name, "names code to run")
+    if found.package == "evokey":
+        yield from _needs_of_own(one)
+    else:
+        yield from _needs_of_foreign(one)
+    for option in sorted(FILES & one.options.keys()):
+        if isinstance(one.options[option], str):
+            yield from outside(f"{one.setting}.{option}", Path(one.options[option]).expanduser(), folder)
+    for option in sorted(registry.INSIDE.keys() & one.options.keys()):
+        held, kind = one.options[option], registry.INSIDE[option]
+        for inner in held if isinstance(held, list | tuple) else [held]:
+            if isinstance(inner, str | Mapping):
+                yield from _needs(Component(f"{one.setting}.{option}", kind, *registry.named(inner)), folder)
+
+
+def _needs_of_own(one: Component) -> Iterator[Need]:
+    """What evokey's own components reach is known."""
+    if "base_url" in one.options or "key_env" in one.options:
         yield from _host(one)
     if one.name in LOCAL.get(one.kind, ()) or "model" in registry.component(one.kind, one.name).options:
         yield from _model(one)
-    if isinstance(options.get("function"), str):
-        yield Need(f"{one.setting}.function", options["function"], "names code to run")
-    for option in sorted(FILES & options.keys()):
-        if isinstance(options[option], str):
-            yield from outside(f"{one.setting}.{option}", Path(options[option]).expanduser(), folder)
-    for option in sorted(INSIDE.keys() & options.keys()):
-        held = options[option]
-        for inner in held if isinstance(held, list | tuple) else [held]:
-            if isinstance(inner, str | Mapping):
-                yield from _needs(Component(f"{one.setting}.{option}", INSIDE[option], *registry.named(inner)), folder)
+    if isinstance(one.options.get("function"), str):
+        yield Need(f"{one.setting}.function", one.options["function"], "names code to run")
+
+
+def _needs_of_foreign(one: Component) -> Iterator[Need]:
+    """What an option of another package's component reaches is not known here, so every text is a need."""
+    for option, value in one.options.items():
+        if option not in FILES and option not in registry.INSIDE:
+            for text in _texts(value):
+                yield Need(f"{one.setting}.{option}", text, f"is given to a component of another package, {one.name}")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a value of TOML."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(inner)
 
 
 def _host(one: Component) -> Iterator[Need]:

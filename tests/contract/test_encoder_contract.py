@@ -32,7 +32,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def made(parts: Parts, name: str, **more: Any) -> Any:
-    return registry.made("encoder", name, {**parts.options(name), **more})
+    return registry.build("encoder", {"name": name, **parts.options(name), **more})
 
 
 def same(first: Any, second: Any, within: float) -> bool:

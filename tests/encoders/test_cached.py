@@ -379,7 +379,10 @@ def test_the_kind_follows_the_encoder_inside() -> None:
         ({"name": "cached", "encoder": "given"}, "nothing to cache"),
         ({"name": "cached", "encoder": "bert"}, "no encoder called 'bert'"),
         ({"name": "cached", "encoder": {"language": "german"}}, "needs its name"),
-        ({"name": "cached", "encoder": {"name": "bm25", "colour": "red"}}, "does not take these options"),
+        (
+            {"name": "cached", "encoder": {"name": "bm25", "colour": "red"}},
+            "'bm25' has no option colour; its options are: k1, b",
+        ),
     ],
 )
 def test_settings_that_make_no_cache_are_refused(tmp_path: Path, said: Any, told: str) -> None:

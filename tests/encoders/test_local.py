@@ -144,7 +144,7 @@ def test_making_an_encoder_imports_no_torch_and_onnx_never_does(exported: dict[s
     told = python(
         "import sys; from evokey import registry\n"
         "from evokey.encoders.onnx import Onnx\n"
-        "made = registry.made('encoder', 'all-MiniLM-L6-v2', {})\n"
+        "made = registry.build('encoder', 'all-MiniLM-L6-v2')\n"
         "print(made.identity, made.dimension)\n"
         f"print(Onnx({str(exported['int8'])!r}, threads=1).queries(['owls']).shape)\n"
         "print(sorted({'torch', 'transformers', 'sentence_transformers', 'onnx'} & set(sys.modules)))"

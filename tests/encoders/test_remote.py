@@ -35,7 +35,7 @@ def encoder(request: pytest.FixtureRequest, wire: Wire) -> Maker:
     base_url = f"{wire.host}/v2" if request.param == "cohere" else wire.url
 
     def make(**options: Any) -> Remote:
-        made: Remote = registry.made("encoder", request.param, {"base_url": base_url, "retries": 0, **options})
+        made: Remote = registry.build("encoder", {"name": request.param, "base_url": base_url, "retries": 0, **options})
         return made
 
     return make

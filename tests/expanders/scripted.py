@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+from evokey import registry
+from evokey.protocols import LLM, Expander
 from evokey.types import Completion, Message, Spent
 
 
@@ -24,3 +27,9 @@ class Scripted:
 
     def stream(self, messages: Sequence[Message], *, max_tokens: int = 1024, temperature: float = 0.0) -> Iterator[str]:
         yield self.complete(messages, max_tokens=max_tokens, temperature=temperature).text
+
+
+def make(name: str, llm: LLM | None = None, **options: Any) -> Expander:
+    """An expander by its name; one that asks a language model gets this one."""
+    made: Expander = registry.build("expander", {"name": name, **options}, llm=llm)
+    return made

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 from conftest import DATA
-from expanders.scripted import Scripted
+from expanders.scripted import Scripted, make
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evokey.errors import ExpansionFailed
 from evokey.expanders import parse
-from evokey.expanders.base import make
 from evokey.expanders.recorded import pieces
 from evokey.expanders.units import LONGEST, MOST, handfuls, normal, passage, shortened, tidy
 from evokey.types import Unit

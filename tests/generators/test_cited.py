@@ -75,7 +75,7 @@ def test_an_answer_cites_documents_by_the_numbers_of_their_passages() -> None:
 
 
 def test_it_is_in_the_registry_and_says_what_decides_its_answers() -> None:
-    made = registry.made("generator", "cited", {"llm": Scripted("x"), "passages": 2})
+    made = registry.build("generator", {"name": "cited", "passages": 2}, llm=Scripted("x"))
     assert made.identity == f"cited/scripted/1/{packaged('cited', 'generators').hash[:12]}"
     assert made.answer(QUERY, NOSES).hits == tuple(NOSES[:2])
 

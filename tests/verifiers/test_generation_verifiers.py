@@ -14,10 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from verifiers.attempts import Likely, attempt, hits
 
+from evokey import registry
 from evokey.errors import LLMFailed
 from evokey.llm.prompts import packaged
 from evokey.types import Message, Spent
-from evokey.verifiers.build import build
 from evokey.verifiers.exact_match import ExactMatch
 from evokey.verifiers.judge import Judge, graded
 from evokey.verifiers.task_loss import TaskLoss
@@ -339,5 +339,8 @@ class TestWithARealModel:
 def test_marks_of_citation_are_no_words_of_an_answer(name: str) -> None:
     if name == "rouge":
         pytest.importorskip("rouge_score")
-    said, bare = (build(name).verify(attempt("Where?", text, "Paris")) for text in ("Paris [1] [2].", "Paris."))
+    said, bare = (
+        registry.build("verifier", name).verify(attempt("Where?", text, "Paris"))
+        for text in ("Paris [1] [2].", "Paris.")
+    )
     assert said.score == bare.score == 1

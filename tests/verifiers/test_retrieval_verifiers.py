@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from verifiers.attempts import Reranking, attempt, hits
 from wire import Reply, Wire
 
+from evokey import registry
 from evokey.types import Attempt, Hit
 from evokey.verifiers.answer_match import AnswerMatch
-from evokey.verifiers.build import build
 from evokey.verifiers.labels import Labels
 from evokey.verifiers.rerank import Rerank
 from evokey.verifiers.words import contains, words
@@ -203,7 +203,7 @@ def test_a_reranker_behind_http_is_a_component_inside() -> None:
     found = hits(revert="undo a change", log="Show the history")
     with Wire() as wire:
         endpoint = {"name": "endpoint", "format": "tei", "base_url": wire.host, "retries": 0}
-        verifier = build({"name": "rerank", "reranker": endpoint, "threshold": 0.5})
+        verifier = registry.build("verifier", {"name": "rerank", "reranker": endpoint, "threshold": 0.5})
         assert verifier.verify(attempt("undo a change", found=found)).grades == {"revert": 1.0}
         wire.first = [Reply(500)]
         ruling = verifier.verify(attempt("undo a change", found=found))

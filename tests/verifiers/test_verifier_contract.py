@@ -16,7 +16,6 @@ from evokey import registry
 from evokey.errors import InvalidSettings, LLMFailed, UnknownComponent
 from evokey.protocols import Verifier
 from evokey.types import Answer, Attempt, Document, Hit
-from evokey.verifiers.build import build
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "labels": {},
@@ -51,7 +50,7 @@ WEIRD = {
 def made(name: str, folder: Path) -> Verifier:
     options = OPTIONS[name] | ({"at": folder / "queue.sqlite"} if name == "human" else {})
     try:
-        return build({"name": name, **options})
+        return registry.build("verifier", {"name": name, **options})
     except UnknownComponent as missing:
         pytest.skip(f"SKIPPED FOR WANT OF A PACKAGE: {missing}")
 
@@ -99,7 +98,7 @@ def test_a_verified_answer_vouches_for_what_it_cites_and_a_wrong_one_for_nothing
     right = verifier.verify(attempt("Capital?", "Paris", "Paris", cites=["paris", "not shown"]))
     assert (right.success, dict(right.grades)) == (True, {"paris": 1.0})
     if name == "judge":
-        verifier = build({"name": "judge", "llm": Scripted("<score>3</score>")})
+        verifier = registry.build("verifier", {"name": "judge", "llm": Scripted("<score>3</score>")})
     wrong = verifier.verify(attempt("Capital?", "Lyon", "Paris", cites=["lyon"]))
     assert (wrong.success, dict(wrong.grades)) == (False, {})
 
@@ -108,27 +107,27 @@ def test_a_verified_answer_vouches_for_what_it_cites_and_a_wrong_one_for_nothing
 @settings(max_examples=60, deadline=None)
 def test_any_text_gets_a_ruling(said: str, gold: str, query: str) -> None:
     for name in ("labels", "answer-match", "rerank", "exact-match", "token-f1", "task-loss", "judge", "unified"):
-        verifier = build({"name": name, **OPTIONS[name]})
+        verifier = registry.build("verifier", {"name": name, **OPTIONS[name]})
         found = hits(one=said, other=gold)
         ruling = verifier.verify(attempt(query, said, gold, found=found, relevant={"one": 1}))
         assert set(ruling.grades) <= {"one", "other"}
 
 
 def test_a_name_options_or_the_thing_itself_make_a_verifier() -> None:
-    assert build("labels").identity == "labels/recall@10/0.5"
-    assert build({"name": "labels", "metric": "ndcg", "k": 3}).identity == "labels/ndcg@3/0.5"
-    made = build("exact-match")
-    assert build(made) is made
+    assert registry.build("verifier", "labels").identity == "labels/recall@10/0.5"
+    assert registry.build("verifier", {"name": "labels", "metric": "ndcg", "k": 3}).identity == "labels/ndcg@3/0.5"
+    made = registry.build("verifier", "exact-match")
+    assert registry.build("verifier", made) is made
 
 
 def test_components_stand_inside_components_and_the_memory_s_model_is_the_default() -> None:
     mine = Scripted("<score>90</score>")
     parts = {"retrieval": {"name": "labels", "k": 5}, "generation": {"name": "judge", "threshold": 60}}
-    verifier = build({"name": "unified", **parts}, llm=mine)
+    verifier = registry.build("verifier", {"name": "unified", **parts}, llm=mine)
     assert verifier.identity.startswith("unified/either(labels/recall@5/0.5, judge/60/scripted/1/")
     recorded = {"name": "recorded", "at": "answers.jsonl"}
     with pytest.raises(InvalidSettings, match="recorded"):
-        build({"name": "judge", "llm": {**recorded, "colour": "red"}}, llm=mine)
+        registry.build("verifier", {"name": "judge", "llm": {**recorded, "colour": "red"}}, llm=mine)
 
 
 @pytest.mark.parametrize(
@@ -136,12 +135,15 @@ def test_components_stand_inside_components_and_the_memory_s_model_is_the_defaul
     [
         ("judge", "verifier 'judge' asks a language model, and none is set"),
         ("oracle", "no verifier called 'oracle'; choose one of: answer-match"),
-        ({"name": "labels", "depth": 3}, r"verifier 'labels': .*depth.*; it takes metric, k, threshold"),
+        (
+            {"name": "labels", "depth": 3},
+            "verifier 'labels' has no option depth; its options are: metric, k, threshold",
+        ),
         ({"name": "labels", "metric": "map"}, "knows no metric 'map'; choose one of: recall, hit, ndcg"),
         ({"name": "labels", "k": 0}, "needs k ≥ 1, not 0"),
         ({"name": "labels", "threshold": math.nan}, "needs a finite threshold, not nan"),
         ({"name": "token-f1", "threshold": "high"}, "needs a number for threshold, not 'high'"),
-        ({"name": "rerank", "reranker": "told"}, "missing a required argument: 'threshold'"),
+        ({"name": "rerank", "reranker": "told"}, "verifier 'rerank' needs the option threshold"),
         ({"name": "rerank", "reranker": "told", "threshold": 1}, "no reranker called 'told'"),
         ({"name": "task-loss", "llm": Scripted("x")}, "needs a model that tells log-probabilities, such as llamacpp"),
         ({"name": "task-loss", "llm": Likely({}, []), "margin": None}, "needs a threshold, a margin, or both"),
@@ -158,7 +160,7 @@ def test_components_stand_inside_components_and_the_memory_s_model_is_the_defaul
 )
 def test_wrong_settings_are_named_with_the_way_out(described: Any, message: str) -> None:
     with pytest.raises(InvalidSettings, match=message):
-        build(described)
+        registry.build("verifier", described)
 
 
 @pytest.mark.parametrize(
@@ -171,6 +173,6 @@ def test_wrong_settings_are_named_with_the_way_out(described: Any, message: str)
     ids=lambda described: described["name"],
 )
 def test_a_call_that_fails_is_an_abstention_that_tells_why(verifier: dict[str, Any]) -> None:
-    ruling = build(verifier).verify(attempt("Capital?", "Paris", "Paris", cites=["paris"]))
+    ruling = registry.build("verifier", verifier).verify(attempt("Capital?", "Paris", "Paris", cites=["paris"]))
     assert (ruling.success, dict(ruling.grades)) == (None, {})
     assert "no line" in ruling.reason

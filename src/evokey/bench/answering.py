@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from evokey import registry
 from evokey.bench.data import Dataset
 from evokey.bench.protocols import Question
 from evokey.bench.systems import System
@@ -20,7 +21,6 @@ from evokey.generators.cited import Cited
 from evokey.llm.cached import Cached
 from evokey.protocols import LLM, Verifier
 from evokey.types import Answer, Attempt, Hit
-from evokey.verifiers.build import build
 from evokey.verifiers.task_loss import Scoring
 
 PASSAGES, MAX_TOKENS = 3, 40
@@ -68,7 +68,7 @@ def _verifiers(llm: LLM) -> dict[str, Verifier]:
         if name == "loss" and not isinstance(llm, Scoring):
             continue
         try:
-            found[name] = build(described, llm)
+            found[name] = registry.build("verifier", described, llm=llm)
         except UnknownComponent:
             continue
     return found

@@ -97,7 +97,7 @@ class Lab:
 
     @cached_property
     def _made(self) -> Any:
-        return registry.made("encoder", self.parts[0], {})
+        return registry.build("encoder", self.parts[0])
 
     @contextmanager
     def memory(self, policy: str | Policy = "guarded") -> Iterator[Memory]:

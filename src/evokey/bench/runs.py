@@ -33,7 +33,6 @@ from evokey.bench.measures import DEPTH, MAIN
 from evokey.bench.protocols import Question, Split
 from evokey.bench.systems import EXPANSION, LIVE, Lessons, System
 from evokey.errors import EvokeyError, InvalidInput
-from evokey.llm.build import build
 from evokey.protocols import LLM
 
 log = logging.getLogger("evokey")
@@ -277,7 +276,8 @@ def _must_encode(run: Run, data: Dataset, dealt: Split) -> bool:
 
 @lru_cache(maxsize=1)
 def model(name: str | None) -> LLM:
-    return build(name or LLAMA)
+    made: LLM = registry.build("llm", name or LLAMA)
+    return made
 
 
 class Clock:

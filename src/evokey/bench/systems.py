@@ -27,7 +27,6 @@ from evokey.bench.protocols import Question
 from evokey.errors import ExpansionFailed, InvalidInput
 from evokey.evolution.paper import Paper, Replay
 from evokey.evolution.policy import Policy
-from evokey.expanders.base import make
 from evokey.expanders.recorded import Recorded
 from evokey.inspect.accounting import displacements
 from evokey.memory import Memory
@@ -120,9 +119,15 @@ def system(
         elif plain == LIVE:
             if llm is None:
                 raise InvalidInput("live expansion needs a language model: --llm llamacpp")
-            yield Expanded(memory, lab, make(who or EXPANDER, llm(), max_tokens=LIVE_TOKENS))
+            yield Expanded(memory, lab, live_expander(llm(), who or EXPANDER))
         else:
             yield Taught(memory, lab, lessons or Lessons())
+
+
+def live_expander(llm: LLM, name: str = EXPANDER) -> Expander:
+    """An expander that asks a language model while the searcher waits."""
+    made: Expander = registry.build("expander", {"name": name, "max_tokens": LIVE_TOKENS}, llm=llm)
+    return made
 
 
 def recorded(data: Dataset, who: str | None) -> Recorded:

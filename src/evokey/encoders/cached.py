@@ -57,11 +57,11 @@ class Cached:
     cost: ClassVar[Cost]
     identity: str
 
-    def __init__(self, encoder: Named, at: str | None = None) -> None:
+    def __init__(self, encoder: Named | Encoder, at: str | None = None) -> None:
         """at: the folder of the file; encoders may share it. Without one it is the user's cache folder."""
-        name, options = named(encoder)
-        _refuse_given(name)
-        self._begin(registry.made("encoder", name, options), (Path(at) if at else HOME).expanduser() / FILE)
+        made: Encoder = registry.build("encoder", encoder)
+        _refuse_given(made.identity)
+        self._begin(made, (Path(at) if at else HOME).expanduser() / FILE)
 
     @classmethod
     def around(cls, encoder: Encoder, path: Path, *, in_batches: bool = False) -> Cached:
@@ -77,7 +77,10 @@ class Cached:
         """The kind follows the encoder inside."""
         if "encoder" not in options:
             raise InvalidSettings("encoder 'cached' needs the encoder inside: {'name': 'cached', 'encoder': 'openai'}")
-        name, inner = named(options["encoder"])
+        inside = options["encoder"]
+        if not isinstance(inside, str | Mapping):
+            return str(inside.kind)
+        name, inner = named(inside)
         _refuse_given(name)
         return registry.encoder_kind(name, inner)
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from evokey import registry
 from evokey.errors import ExpansionFailed, InvalidSettings, ServiceFailed
 from evokey.expanders.units import LONGEST, MOST, tidy
 from evokey.llm.prompts import Prompt, packaged
-from evokey.protocols import LLM, Expander, Look
+from evokey.protocols import LLM, Look
 from evokey.types import Expansion, Spent, Unit
 
 
@@ -83,23 +81,6 @@ class Told:
     text: str
     model: str
     spent: Spent
-
-
-def make(name: str, llm: LLM | None = None, **options: Any) -> Expander:
-    """An expander by its name; one that asks a language model gets this one."""
-    kind = registry.load("expander", name)
-    taken = inspect.signature(kind).parameters
-    if "llm" in taken and (llm is not None or taken["llm"].default is inspect.Parameter.empty):
-        if llm is None:
-            raise InvalidSettings(f"expander {name!r} asks a language model, and none is set")
-        options["llm"] = llm
-    try:
-        inspect.signature(kind).bind(**options)
-    except TypeError as error:
-        known = ", ".join(sorted(set(taken) - {"llm"}))
-        raise InvalidSettings(f"expander {name!r}: {error}; its options are: {known or 'none'}") from error
-    made: Expander = kind(**options)
-    return made
 
 
 def check(name: str, **counts: int) -> None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain, zip_longest
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from evokey.errors import ExpansionFailed, InvalidSettings
-from evokey.expanders.base import check, make
+from evokey.expanders.base import check
 from evokey.expanders.units import normal, tidy
-from evokey.protocols import LLM, Expander, Look
+from evokey.protocols import Expander, Look
 from evokey.types import Expansion, Spent, Unit, digest
 
 log = logging.getLogger(__name__)
-
-Method = str | Mapping[str, Any] | Expander
-"""A method by name, by name with options ({"name": "hyde", "units": 8}), or already made."""
 
 
 class Several:
@@ -24,13 +21,13 @@ class Several:
     search: ClassVar[str] = "blend"
     needs: ClassVar[str] = ""
 
-    def __init__(self, methods: Sequence[Method], llm: LLM | None = None, *, search: str = "", units: int = 32) -> None:
+    def __init__(self, methods: Sequence[Expander], *, search: str = "", units: int = 32) -> None:
         check(self.name, units=units)
-        if isinstance(methods, str) or not methods:
+        if not isinstance(methods, Sequence) or not methods:
             raise InvalidSettings(
                 f"expander 'several' needs a list of methods, such as ['hyde', 'prf'], not {methods!r}"
             )
-        self._methods = [_made(method, llm) for method in methods]
+        self._methods = methods
         self._search, self._most = search, units
         self.identity = f"{self.name}({'+'.join(method.identity for method in self._methods)})"
 
@@ -66,18 +63,6 @@ class Several:
         sought = {normal(unit.text) for unit in units if unit.positive}
         kept = [unit for unit in units if unit.positive or normal(unit.text) not in sought]
         return tidy(sorted(kept, key=lambda unit: not unit.positive), query, most=self._most)
-
-
-def _made(method: Method, llm: LLM | None) -> Expander:
-    if isinstance(method, str):
-        return make(method, llm)
-    if not isinstance(method, Mapping):
-        return method
-    options = dict(method)
-    name = options.pop("name", None)
-    if not isinstance(name, str):
-        raise InvalidSettings(f"a method with options needs its name: {{'name': 'hyde', …}}, not {method!r}")
-    return make(name, llm, **options)
 
 
 def _common(searches: Sequence[str]) -> str:

@@ -16,9 +16,11 @@ from dataclasses import astuple, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
+from evokey import registry
 from evokey.errors import BudgetSpent, InvalidSettings
-from evokey.llm.build import Described, build
 from evokey.llm.request import Answering, estimated_prompt, estimated_tokens, passed_on, price_of, turns
+from evokey.protocols import LLM
+from evokey.registry import Named
 from evokey.types import Completion, Message, Spent
 
 COLUMNS = [column.name for column in fields(Spent)]
@@ -31,7 +33,7 @@ ADD = f"INSERT INTO spent VALUES (?, {', '.join('?' * len(COLUMNS))}) ON CONFLIC
 class Budgeted:
     def __init__(
         self,
-        llm: Described,
+        llm: LLM | Named,
         at: str | Path,
         *,
         calls: int | None = None,
@@ -40,7 +42,7 @@ class Budgeted:
         now: Callable[[], float] = time.time,
     ) -> None:
         """Bounds for one day; money is in US dollars, and needs the prices of the llm."""
-        self.llm = build(llm)
+        self.llm: LLM = registry.build("llm", llm)
         self.identity = self.llm.identity
         self._bounds = {"calls": calls, "tokens": tokens, "money": money}
         self._now, self._at = now, Path(at).expanduser()

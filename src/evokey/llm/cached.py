@@ -8,10 +8,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
 
+from evokey import registry
 from evokey.erasure import PATIENCE, Erasure, scrub
 from evokey.errors import InvalidSettings
-from evokey.llm.build import Described, build
 from evokey.llm.request import Answering, name_of, passed_on, price_of
+from evokey.protocols import LLM
+from evokey.registry import Named
 from evokey.types import Completion, Message
 
 SCHEMA = (
@@ -22,8 +24,8 @@ SCHEMA = (
 class Cached:
     """Sampled answers (a temperature above 0) are meant to differ, and are kept only where sampled says so."""
 
-    def __init__(self, llm: Described, at: str | Path, *, sampled: bool = False) -> None:
-        self.llm = build(llm)
+    def __init__(self, llm: LLM | Named, at: str | Path, *, sampled: bool = False) -> None:
+        self.llm: LLM = registry.build("llm", llm)
         self.identity = self.llm.identity
         self._at, self._sampled = Path(at).expanduser(), sampled
         self._asking: dict[str, Lock] = {}

@@ -17,11 +17,12 @@ from typing import Any
 
 from filelock import FileLock
 
+from evokey import registry
 from evokey.erasure import PATIENCE, Erasure
 from evokey.errors import InvalidSettings, LLMFailed
-from evokey.llm.build import Described, build
 from evokey.llm.request import Answering, name_of, passed_on, price_of
 from evokey.protocols import LLM
+from evokey.registry import Named
 from evokey.stores.segments import write_synced
 from evokey.types import Completion, Message, Spent
 
@@ -30,7 +31,7 @@ HOW = 'Record it with mode = "record" and the llm to ask.'
 
 class Recorded:
     def __init__(
-        self, at: str | Path, *, llm: Described | None = None, mode: str = "replay", model: str | None = None
+        self, at: str | Path, *, llm: LLM | Named | None = None, mode: str = "replay", model: str | None = None
     ) -> None:
         """model: the identity of the recorded model, needed in mode "replay" where the file holds several."""
         if mode not in ("replay", "record"):
@@ -38,7 +39,7 @@ class Recorded:
         if mode == "record" and llm is None:
             raise InvalidSettings("recorded needs the llm to ask in mode record: llm = {name = …}")
         self._at = Path(at).expanduser()
-        self.llm: LLM | None = build(llm) if mode == "record" and llm is not None else None
+        self.llm: LLM | None = registry.build("llm", llm) if mode == "record" and llm is not None else None
         self._answers: dict[str, Completion] = {}
         self._read_of: int | None = None
         """Which file it was: where something is forgotten, another takes its place."""

@@ -12,8 +12,7 @@ from typing import Any
 from evokey import memory as memory_
 from evokey.bench.speed import K
 from evokey.bench.speed.searches import BATCH
-from evokey.bench.systems import EXPANDER, LIVE_TOKENS, expanded
-from evokey.expanders.base import make
+from evokey.bench.systems import EXPANDER, LIVE_TOKENS, expanded, live_expander
 from evokey.protocols import LLM
 from evokey.types import Document
 
@@ -22,7 +21,7 @@ QUERIES = 6
 
 def measured(documents: Sequence[Document], queries: Sequence[str], llm: LLM) -> dict[str, Any]:
     """Each query plainly, then with a passage that the model writes first; the model is warm."""
-    expander = make(EXPANDER, llm, max_tokens=LIVE_TOKENS)
+    expander = live_expander(llm)
     plain, live, failed = [], [], 0
     with tempfile.TemporaryDirectory() as folder, memory_.open(Path(folder) / "kb") as memory:
         for start in range(0, len(documents), BATCH):
