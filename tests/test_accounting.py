@@ -32,8 +32,10 @@ def fan(memory: evokey.Memory) -> None:
 
 def publish(memory: evokey.Memory, choice: Choice) -> None:
     """An epoch with this choice, without asking whether it helps."""
-    with memory._exclusive(), memory._database.write():
-        memory._epochs.append(Epoch(0, "evolve", memory._lessons.last, {"given": choice}, {"given": 1.0}, 0.0, {}))
+    with memory._exclusive(), memory.ledger.write():
+        memory.ledger.epochs.append(
+            Epoch(0, "evolve", memory.ledger.lessons.last, {"given": choice}, {"given": 1.0}, 0.0, {})
+        )
 
 
 def test_shares_tell_whether_one_dominates() -> None:

@@ -383,7 +383,7 @@ def test_a_reader_finds_documents_as_soon_as_their_keys_are_written(
     monkeypatch.setattr(writer, "_save", lambda **_: None)
     writer.add(batch(0, 20))
     assert reader.stats().documents_without_keys == 20 and len(reader.search("about chess")) > 0
-    writer._index.save()
+    writer.index.save()
     assert reader.stats().documents_without_keys == 0
     assert sum(server.documents.values()) == 20
 

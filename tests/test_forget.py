@@ -16,6 +16,8 @@ from expanders.scripted import Scripted
 import evokey
 from evokey import forgetting, memory
 from evokey.erasure import Erasure
+from evokey.ledger.forgets import Forgets
+from evokey.ledger.sqlite.database import SQLite
 from evokey.llm import cached, recorded
 from evokey.registry import COMPONENTS, Component
 from evokey.types import Message
@@ -82,8 +84,8 @@ def test_a_forget_that_is_interrupted_at_any_step_is_finished_at_the_next_open(
 
     owner = {
         "places": forgetting,
-        "clean": forgetting.Forgets,
-        "empty_log": forgetting.Database,
+        "clean": Forgets,
+        "empty_log": SQLite,
     }[step]
     with monkeypatch.context() as patched:
         patched.setattr(owner, step, interrupt)

@@ -100,8 +100,8 @@ def test_the_newest_anchor_does_not_depend_on_what_was_deleted_when(
 
 
 def _focus(memory: evokey.Memory) -> Focus:
-    retriever = memory._index.retrievers[0]
-    return Focus(retriever, attribute(retriever, memory._index.log(memory._lessons.last).taught))
+    retriever = memory.index.retrievers[0]
+    return Focus(retriever, attribute(retriever, memory.index.log(memory.ledger.lessons.last).taught))
 
 
 def taught(memory: evokey.Memory, data: Dataset, count: int, actor: str = "a") -> list[str]:
@@ -134,7 +134,7 @@ def test_a_lens_travels_through_time_is_explained_and_forgotten(
     memory.evolve()
     through = found(memory, asked)
     assert through != plain and found(memory, asked, epoch=0) == plain
-    memory._index._composed.clear()
+    memory.index._composed.clear()
     assert found(memory, asked) == through
     hit = memory.search(asked[0])[0]
     view = memory.explain(hit.id, asked[0]).views[0]
@@ -201,8 +201,8 @@ def test_a_lens_is_wary_unless_the_traffic_asks_about_what_was_taught(opened: Op
     data: Dataset = dataset("cranfield")
     memory = opened(encoder="wordllama")
     queries = taught(memory, data, 100)
-    retriever = memory._index.retrievers[0]
-    attribution = attribute(retriever, memory._index.log(memory._lessons.last).taught)
+    retriever = memory.index.retrievers[0]
+    attribution = attribute(retriever, memory.index.log(memory.ledger.lessons.last).taught)
     focus = Focus(retriever, attribution)
     same, other = sorted(data.judged)[100:180], sorted(dataset("scifact").judged)[:80]
     gates = {at_home: {gate for _, gate in focus.turns(at_home=at_home)} for at_home in (True, False)}
@@ -218,11 +218,11 @@ def test_a_lens_that_unsettles_bystanders_is_refused(opened: Opener, dataset: An
     data: Dataset = dataset("cranfield")
     memory = opened(encoder="wordllama")
     taught(memory, data, 100)
-    retriever, others = memory._index.retrievers[0], sorted(data.judged)[100:140]
-    attribution = attribute(retriever, memory._index.log(memory._lessons.last).taught)
+    retriever, others = memory.index.retrievers[0], sorted(data.judged)[100:140]
+    attribution = attribute(retriever, memory.index.log(memory.ledger.lessons.last).taught)
     turns = [(0.01, OPEN), (1e6, OPEN)]
     lenses = Focus(retriever, attribution, anchored=0).lenses(turns)
-    pools = {query: take(retriever, query, memory._index.position).ranking for query in others}
+    pools = {query: take(retriever, query, memory.index.position).ranking for query in others}
     trial = Trial(retriever, attribution, as_they_are(others, pools), pools, lenses)
     kept = [float(trial.outcomes([one])[one].mean()) for one in (Choice(lens=lens, gate=gate) for lens, gate in turns)]
     assert kept[0] < 1 - fit.UNSETTLED < kept[1]

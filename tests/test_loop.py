@@ -75,7 +75,7 @@ def test_with_judgements_only_what_was_found_is_credited(opened: Opener, command
     bare = opened("bare", encoder="bm25")
     bare.add(commands)
     missed = bare.learn("zebra", relevant=["git-log"])
-    assert missed.lesson is None and missed.ruling.success is False and len(bare._lessons) == 0
+    assert missed.lesson is None and missed.ruling.success is False and len(bare.ledger.lessons) == 0
 
 
 def test_with_gold_answers_the_passages_that_hold_them_are_credited(
@@ -291,7 +291,7 @@ def test_what_another_process_proposed_is_published_as_if_evolved_here(
     here, there = memories
     here.evolve()
     proposed = pickle.loads(pickle.dumps(there.propose()))
-    monkeypatch.setattr(there._index, "composed", None)
+    monkeypatch.setattr(there.index, "composed", None)
     report = there._adopt(proposed)
     assert report is not None and report.published
     for query in [*QUESTIONS, "undo a change"]:

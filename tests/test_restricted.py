@@ -120,11 +120,11 @@ def taught(memory: Memory, world: World) -> list[int]:
 
 
 def _vector(memory: Memory, text: str) -> dict[str, Any]:
-    return {"vector": _vectors(memory, [text], "vectors")["vectors"][0]} if memory._index.given else {}
+    return {"vector": _vectors(memory, [text], "vectors")["vectors"][0]} if memory.index.given else {}
 
 
 def _vectors(memory: Memory, texts: Sequence[str], name: str) -> dict[str, Any]:
-    if not memory._index.given:
+    if not memory.index.given:
         return {}
     draws = [np.random.default_rng(sum(map(ord, text))).normal(size=8) for text in texts]
     return {name: [draw / np.linalg.norm(draw) for draw in draws]}
@@ -155,11 +155,11 @@ def seen(memory: Memory, epochs: Sequence[int], readers: Sequence[str]) -> list[
         found += [bits(memory.search(query, 8, where, epoch=epoch, **asked)) for epoch in epochs]
         memory._chance = np.random.default_rng(1)
         found += [bits(memory.search(query, 6, where, explore=3, **asked))]
-        if not memory._index.given:
+        if not memory.index.given:
             for way in ("blend", "concat", "fuse"):
                 expansion = Expansion(query, (Unit("river quark"), Unit("bread"), Unit("cloud", False)), "test", way)
                 found.append(bits(memory.search(query, 8, where, expansion=expansion)))
-    mine = [one.id for one in memory._documents.fetch(memory._documents.where(where).tolist()).values()]
+    mine = [one.id for one in memory.ledger.documents.fetch(memory.ledger.documents.where(where).tolist()).values()]
     for id in sorted(mine)[:6]:
         found.append(repr(memory.explain(id, PROBES[2], where=where, **_vector(memory, PROBES[2])).to_dict()))
     found += [(one.document, one.taught_after, one.moved_after) for one in _changes(memory, epochs, where)]
@@ -334,13 +334,13 @@ def test_expanders_that_read_documents_are_shown_public_ones_alone(pages: Memory
 def test_a_restricted_lesson_does_not_say_whether_an_intent_was_really_known(pages: Memory) -> None:
     expansion = Expansion("soup of the day", (Unit("stew"),), "hyde", model="m")
     identity = pages._expanding().expander.identity
-    with pages._exclusive(), pages._database.write():
-        pages._expansions.put(expansion, identity, 0.0)
-        pages._expansions.put(replace(expansion, query="soup today", like="soup of the day"), identity, 0.0)
+    with pages._exclusive(), pages.ledger.write():
+        pages.ledger.expansions.put(expansion, identity, 0.0)
+        pages.ledger.expansions.put(replace(expansion, query="soup today", like="soup of the day"), identity, 0.0)
     pages.feedback("soup of the day", ["menu"])
     pages.feedback("soup today", ["salaries"])
     assert pages.stats().false_hits == 0
-    assert pages._expansions.alike("soup today") == "soup of the day"
+    assert pages.ledger.expansions.alike("soup today") == "soup of the day"
 
 
 # ---- who is told what
@@ -369,9 +369,9 @@ def test_the_explanation_of_a_restricted_document_adds_up(pages: Memory) -> None
     pages.feedback("xylo dough", ["salaries"])
     pages.evolve()
     told = pages.explain("salaries", "xylo dough")
-    scores = {one.name: one for one in pages._index.retrievers}
+    scores = {one.name: one for one in pages.index.retrievers}
     for view in told.views:
-        overlay = pages._index.overlays(1).of[view.retriever]
+        overlay = pages.index.overlays(1).of[view.retriever]
         assert overlay.restricted is not None
         one = scores[view.retriever]
         question = one.question("xylo dough", overlay.learned)
@@ -457,9 +457,9 @@ def test_the_compiled_scan_finds_the_same_beside_restricted_documents(
     plain = everywhere()
     assert compiled.load()
     monkeypatch.setattr(collection, "LARGE", 1)
-    store = memory._index.retrievers[0].store
+    store = memory.index.retrievers[0].store
     store.rows = replace(store.rows)  # counted anew
-    question = memory._index.retrievers[0].question(PROBES[0], {})
+    question = memory.index.retrievers[0].question(PROBES[0], {})
     assert isinstance(store.scan(question), collection.CompiledScan)
     assert everywhere() == plain
 

@@ -18,8 +18,7 @@ from typing import Any
 from evokey.encoders.cached import FILE as ENCODED
 from evokey.erasure import PATIENCE, Erasure, Place, scrub
 from evokey.errors import MemoryBusy, StorageFailed
-from evokey.ledger.forgets import Forgets
-from evokey.ledger.sqlite import Database
+from evokey.ledger.ledger import Ledger
 from evokey.llm import cached, recorded
 from evokey.registry import named
 from evokey.search.retriever import TAUGHT, Retriever
@@ -33,8 +32,7 @@ READ = "another process is reading the ledger; the next write after it is done e
 class Eraser:
     """Finishes what was noted."""
 
-    database: Database
-    forgets: Forgets
+    ledger: Ledger
     places: Sequence[Place]
 
     def finish(self, patience: float = 0.0) -> str | None:
@@ -42,7 +40,7 @@ class Eraser:
 
         patience: seconds for which readers of the ledger are waited for.
         """
-        if self.forgets.waits_for is None:
+        if self.ledger.forgets.waits_for is None:
             return None
         try:
             reason = self._erase(patience)
@@ -50,19 +48,17 @@ class Eraser:
             reason = f"a file cannot be changed now ({error}); the next write tries again"
         if reason is not None:
             with suppress(StorageFailed, MemoryBusy):  # it is told in any case
-                self.forgets.wait(reason)
+                self.ledger.forgets.wait(reason)
         return reason
 
     def _erase(self, patience: float) -> str | None:
-        erasures = self.forgets.erasures()
+        erasures = self.ledger.forgets.erasures()
         for place in self.places if erasures else ():
             for erasure in erasures:
                 place.forget(erasure)
-        if erasures:
-            self.forgets.clean()
-        if not self.database.empty_log(patience):
+        if not self.ledger.scrub(patience):
             return READ
-        self.forgets.finish()
+        self.ledger.forgets.finish()
         return None
 
 

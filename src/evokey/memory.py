@@ -31,21 +31,15 @@ from evokey.evolution.restricted import Own
 from evokey.forgetting import Eraser
 from evokey.inspect import backup, explain
 from evokey.inspect import diff as compare
-from evokey.ledger.documents import Documents
-from evokey.ledger.epochs import Epochs
-from evokey.ledger.expansions import Expansions
-from evokey.ledger.forgets import Forgets
-from evokey.ledger.lessons import Lessons, Omitted, Pools
-from evokey.ledger.protection import ProtectedQueries
-from evokey.ledger.sources import Sources
-from evokey.ledger.sqlite import Database
-from evokey.ledger.traffic import Traffic
+from evokey.ledger.ledger import Ledger
+from evokey.ledger.lessons import Omitted
 from evokey.loop.expand import Expanding
 from evokey.loop.loop import Loop, Thought
 from evokey.loop.watch import Learner, Proposed, Thinker
 from evokey.protocols import LLM, Generator, Reranker, Verifier
 from evokey.search.fusion import DEPTH
 from evokey.search.index import Index
+from evokey.search.retriever import GivenRetriever
 from evokey.types import (
     Answer,
     Attempt,
@@ -150,14 +144,11 @@ class Memory:
         """policy: one that has no name in the settings, such as a variant under test."""
         self._folder, self._settings, self._now = folder, settings, now
         retrievers = settings_.retrievers(settings, folder)
-        self._database = Database(folder)
-        self._documents, self._lessons = Documents(self._database), Lessons(self._database)
-        self._sources = Sources(self._database)
-        self._epochs, self._pools = Epochs(self._database), Pools(self._database)
+        given = any(isinstance(one, GivenRetriever) for one in retrievers)
+        kept = 0 if given else settings.traffic  # there, a text alone cannot be asked again
+        self.ledger = Ledger(folder, traffic=kept)
         self._policy, self._reranker = policy or settings_.policy(settings), settings_.reranker(settings)
-        self._protected, self._expansions = ProtectedQueries(self._database), Expansions(self._database)
         self._expanders: dict[str, Expanding] = {}
-        self._forgets = Forgets(self._database)
         self._tried_again = 0.0
         """When an unfinished forget was last gone on with."""
         self._writing = threading.RLock()
@@ -167,15 +158,13 @@ class Memory:
         self._chance = np.random.default_rng()
         try:
             fusion, field = settings_.fusion(settings, retrievers), settings.restricted
-            if field is not None and (nested := self._documents.nested(field)) is not None:
+            if field is not None and (nested := self.ledger.documents.nested(field)) is not None:
                 raise checks.nested(nested, field)
-            self._index = Index(self._database, retrievers, fusion, self._policy, field)
-            kept = settings.traffic if self._index.given is None else 0  # a text alone cannot be asked again there
-            self._traffic = Traffic(self._database, kept)
+            self.index = Index(self.ledger, retrievers, fusion, self._policy, field)
             self._go_on_forgetting()
             self._complete_at_open()
         except BaseException:
-            self._database.close()
+            self.ledger.close()
             raise
 
     # ---- documents
@@ -198,11 +187,11 @@ class Memory:
         matrix = self._vectors_for(batch, vectors)
         files = {one.id: sources[one.id] for one in batch if one.id in sources} if sources else {}
         with self._exclusive():
-            with self._index.adding(), self._database.write():
-                entries, _ = self._documents.put(batch, matrix)
-                self._sources.put([one.id for one in batch], files)
-                self._index.encode(entries, progress)
-            self._index.catch_up()
+            with self.index.adding(), self.ledger.write():
+                entries, _ = self.ledger.documents.put(batch, matrix)
+                self.ledger.sources.put([one.id for one in batch], files)
+                self.index.encode(entries, progress)
+            self.index.catch_up()
             self._complete(again=True)
         self._save()
         for one in batch:
@@ -215,25 +204,25 @@ class Memory:
         self._check_open()
         wanted = checks.ids(ids)
         with self._exclusive():
-            return len(self._documents.delete(wanted))
+            return len(self.ledger.documents.delete(wanted))
 
     def get(self, id: str) -> Document:
         self._check_open()
-        return self._documents.get(checks.ids([id])[0])
+        return self.ledger.documents.get(checks.ids([id])[0])
 
     def sources(self, ids: Iterable[str]) -> dict[str, str | None]:
         """Of those ids that are here, the file each document was read from; None if it was handed in by id."""
         self._check_open()
-        return self._sources.paths(checks.ids(ids))
+        return self.ledger.sources.paths(checks.ids(ids))
 
     def ids_from(self, paths: Iterable[str]) -> dict[str, str]:
         """Of those files that documents here were read from, the document's id."""
         self._check_open()
-        return self._sources.ids(checks.ids(paths, "paths"))
+        return self.ledger.sources.ids(checks.ids(paths, "paths"))
 
     def __len__(self) -> int:
         self._check_open()
-        return len(self._documents)
+        return len(self.ledger.documents)
 
     # ---- answering
 
@@ -256,23 +245,23 @@ class Memory:
         self._check_open()
         text, size, asked = checks.query(query), checks.count(k), self._vector(vector)
         slots = min(checks.count(explore), size - 1) if explore else 0
-        self._traffic.note(text)
+        self.ledger.traffic.note(text)
         if self._learner is not None and expansion is None:
             self._learner.offer(text)
 
         def rank() -> Ranking:
-            overlays, among = self._index.overlays(self._epoch(epoch)), self._among(where)
+            overlays, among = self.index.overlays(self._epoch(epoch)), self._among(where)
             if expansion is None or not expansion.units:
-                best = self._index.ranked(text, self._depth(size), overlays, among, asked)
+                best = self.index.ranked(text, self._depth(size), overlays, among, asked)
             else:
-                best = self._index.expanded(replace(expansion, query=text), self._depth(size), overlays, among)
+                best = self.index.expanded(replace(expansion, query=text), self._depth(size), overlays, among)
             return self._explored(text, best, slots, among, asked) if explore else best
 
         return self._hits(text, rank, size, filtered=where is not None)
 
     def _among(self, where: Mapping[str, Any] | None) -> Numbers | None:
         """The documents that a caller's filter lets through; None: all."""
-        return None if where is None else self._documents.where(checks.filter(where))
+        return None if where is None else self.ledger.documents.where(checks.filter(where))
 
     def _depth(self, size: int) -> int:
         return size if self._reranker is None else max(size, RERANKED)
@@ -291,10 +280,10 @@ class Memory:
         be of a newer state than the index: the ranking is made again from what the ledger says now, and after some
         attempts left as it is."""
         for attempt in range(ATTEMPTS):
-            self._index.catch_up(wait=attempt > 0)
+            self.index.catch_up(wait=attempt > 0)
             best = rank()
-            found = self._documents.fetch(best.numbers.tolist())
-            if len(found) == len(best) and not (filtered and self._index.behind):
+            found = self.ledger.documents.fetch(best.numbers.tolist())
+            if len(found) == len(best) and not (filtered and self.index.behind):
                 break
         return best, found
 
@@ -305,7 +294,7 @@ class Memory:
         if not len(best):
             return best
         kept = max(len(best) - slots, 1)
-        others = self._index.alternatives(query, 2 * len(best), among, vector)
+        others = self.index.alternatives(query, 2 * len(best), among, vector)
         fresh = np.setdiff1d(np.concatenate([one.numbers for one in others]), best.numbers[:kept])
         chosen = self._chance.permutation(fresh)[:slots] if len(fresh) else best.numbers[kept:]
         scores = np.full(len(chosen), best.scores[kept - 1] if len(best) else 0.0)
@@ -335,12 +324,12 @@ class Memory:
         """A query in more words, by the memory's expander or another. An intent that was paid for is not paid again."""
         self._check_open()
         text, expanding = checks.query(query), self._expanding(expander)
-        forgets = self._forgets.count
+        forgets = self.ledger.forgets.count
         known = expanding.known(text)
         found = known or expanding.ask(text, self._look)
         if found.model is not None:
-            with self._exclusive(), self._database.write():
-                if self._forgets.count == forgets:  # else its query, or the one it is like, may be forgotten
+            with self._exclusive(), self.ledger.write():
+                if self.ledger.forgets.count == forgets:  # else its query, or the one it is like, may be forgotten
                     expanding.keep(found, asked=known is None)
         return found
 
@@ -351,8 +340,8 @@ class Memory:
         name = repr(sorted(settings.expander.items()))
         if name not in self._expanders:
             make = partial(settings_.expander, settings, lambda: self._llm)
-            right = partial(self._lessons.right, restricted=settings.restricted)
-            self._expanders[name] = Expanding(make, self._expansions, right, self._now)
+            right = partial(self.ledger.lessons.right, restricted=settings.restricted)
+            self._expanders[name] = Expanding(make, self.ledger.expansions, right, self._now)
         return self._expanders[name]
 
     def _look(self, text: str, k: int) -> list[Document]:
@@ -360,8 +349,8 @@ class Memory:
         asked = checks.query(text)
 
         def rank() -> Ranking:
-            overlays = self._index.overlays()
-            return self._index.ranked(asked, self._depth(k), overlays, self._index.public)
+            overlays = self.index.overlays()
+            return self.index.ranked(asked, self._depth(k), overlays, self.index.public)
 
         return [hit.document for hit in self._hits(asked, rank, k)]
 
@@ -374,28 +363,28 @@ class Memory:
         is not told, only how many lessons there are.
         """
         self._check_open()
-        with self._index.steady():
+        with self.index.steady():
             among = self._among(where)
-            number = self._documents.numbers(checks.ids([id]), among)[id]
+            number = self.ledger.documents.numbers(checks.ids([id]), among)[id]
             told = self._explained(id, number, query, vector, among)
         return told if where is None else explain.without_names(told)
 
     def _explained(self, id: str, number: int, query: str | None, vector: Any, among: Numbers | None) -> Explanation:
-        lessons = self._lessons.about(id)
+        lessons = self.ledger.lessons.about(id)
         if query is None:
             return Explanation(id, lessons, None, None, None, [], len(lessons))
         text, asked = checks.query(query), self._vector(vector)
-        before = self._index.overlays(0)
-        learned = self._index.overlays()
-        after, _ = self._index.within_reach(text, learned, asked)
+        before = self.index.overlays(0)
+        learned = self.index.overlays()
+        after, _ = self.index.within_reach(text, learned, asked)
         reached = learned.beyond is None or after is not learned.beyond
         ranks = {
-            when: _rank(self._index.ranked(text, DEPTH, known, among, asked), number)
+            when: _rank(self.index.ranked(text, DEPTH, known, among, asked), number)
             for when, known in (("rank_before", before), ("rank_after", after))
         }
         views = [
             explain.view(one, one.question(text, after.of[one.name].learned, asked), number, after.of[one.name])
-            for one in self._index.retrievers
+            for one in self.index.retrievers
         ]
         return Explanation(id, lessons, text, views=views, taught=len(lessons), reached=reached, **ranks)
 
@@ -423,15 +412,15 @@ class Memory:
     ) -> Lesson:
         who = None if actor is None else checks.actor(actor)
         asked = self._vector(vector)
-        if phrases and self._index.given is not None:
+        if phrases and self.index.given is not None:
             raise InvalidInput("units need an encoder; this memory takes its vectors from the caller (encoder 'given')")
         with self._exclusive():
-            numbers, apart = self._documents.numbers(grades), set(self._index.restricted.tolist())
+            numbers, apart = self.ledger.documents.numbers(grades), set(self.index.restricted.tolist())
             own = {id for id, number in numbers.items() if number in apart}
-            hashes = {one.id: one.hash for one in self._documents.fetch(numbers.values()).values()}
+            hashes = {one.id: one.hash for one in self.ledger.documents.fetch(numbers.values()).values()}
             verdicts = [Verdict(id, grade, hashes[id]) for id, grade in grades.items()]
-            with self._database.write():
-                lesson = self._lessons.append(
+            with self.ledger.write():
+                lesson = self.ledger.lessons.append(
                     text,
                     phrases,
                     verdicts,
@@ -442,24 +431,24 @@ class Memory:
                     retrieved=self._retrieved(text, phrases, asked),
                 )
                 self._expanding().judged(text, [id for id, grade in grades.items() if grade > 0 and id not in own])
-                self._index.remember()
+                self.index.remember()
                 self._keep_traffic()
-                for one in self._index.retrievers:
-                    self._pools.put(one.name, {text: pools_.take(one, text, self._index.position)})
+                for one in self.index.retrievers:
+                    self.ledger.pools.put(one.name, {text: pools_.take(one, text, self.index.position)})
         return lesson
 
     def _retrieved(self, query: str, units: Sequence[str], vector: Vectors | None) -> list[str]:
         """What the (expanded) query finds now: the paper's rule credits that, and no other policy asks."""
         if self._settings.policy != "paper":
             return []
-        overlays = self._index.overlays()
-        found = self._index.ranked(" ".join([query, *units]), RETRIEVED, overlays, None, vector)
-        documents = self._documents.fetch(found.numbers.tolist())
+        overlays = self.index.overlays()
+        found = self.index.ranked(" ".join([query, *units]), RETRIEVED, overlays, None, vector)
+        documents = self.ledger.documents.fetch(found.numbers.tolist())
         return [documents[number].id for number in found.numbers.tolist()]
 
     def feedback_many(self, lessons: Iterable[Mapping[str, Any]]) -> list[Lesson]:
         """Many verdicts at once, each a mapping of feedback's arguments: all are recorded, or none."""
-        with self._exclusive(), self._database.write():
+        with self._exclusive(), self.ledger.write():
             return [self.feedback(**lesson) for lesson in lessons]
 
     def learn(
@@ -478,13 +467,13 @@ class Memory:
         text, answers = checks.query(query), checks.answers(expected)
         grades = None if relevant is None else checks.grades(relevant, ())
         if grades:
-            self._documents.numbers(grades)
+            self.ledger.documents.numbers(grades)
         return self.remember(self.think(text, answers, grades), actor)
 
     def think(self, query: str, expected: Sequence[str] = (), relevant: Mapping[str, float] | None = None) -> Thought:
         """The first part of learn: everything up to the ruling. Writes nothing."""
         self._check_open()
-        expanding, forgets = self._expanding(), self._forgets.count
+        expanding, forgets = self._expanding(), self.ledger.forgets.count
         loop = Loop(
             expanding.known,
             lambda text: expanding.ask(text, self._look),
@@ -498,13 +487,13 @@ class Memory:
         """The second part of learn: keep what was paid for, and make a lesson of what was verified."""
         grades = thought.credited(everything=self._settings.policy == "paper")
         lesson = None
-        with self._exclusive(), self._database.write():
-            if thought.forgets != self._forgets.count:
+        with self._exclusive(), self.ledger.write():
+            if thought.forgets != self.ledger.forgets.count:
                 thought = self._discarded(thought)
             if thought.expansion is not None:
                 self._expanding().keep(thought.expansion, asked=not thought.known)
-            self._expansions.count(thought.spent - (thought.expansion.spent if thought.expansion else Spent()))
-            living = {id: grade for id, grade in grades.items() if self._documents.has(id)}
+            self.ledger.expansions.count(thought.spent - (thought.expansion.spent if thought.expansion else Spent()))
+            living = {id: grade for id, grade in grades.items() if self.ledger.documents.has(id)}
             if any(grade > 0 for grade in living.values()) and thought.ruling.success:
                 units = thought.expansion.texts if thought.expansion else ()
                 lesson = self._lesson(thought.query, living, checks.units(units), actor, None, thought.by)
@@ -515,8 +504,8 @@ class Memory:
     def _discarded(self, thought: Thought) -> Thought:
         """What is left of a thought when something was forgotten since it began: it may be what was forgotten, so
         whatever the parts have kept of it is erased too, unless lessons have it."""
-        if thought.query not in self._lessons.texts() | set(self._protected.all()):
-            self._forgets.note(Erasure((thought.query,)))
+        if thought.query not in self.ledger.lessons.texts() | set(self.ledger.protected.all()):
+            self.ledger.forgets.note(Erasure((thought.query,)))
         why = "something was forgotten while it was thought about; ask again"
         return Thought(thought.query, None, (), None, Ruling(None, reason=why, spent=thought.spent), trouble=why)
 
@@ -535,9 +524,13 @@ class Memory:
     def propose(self) -> Proposed:
         """What evolve would do now. Writes nothing: a learner proposes in one process, and another adopts."""
         self._check_open()
-        self._index.catch_up()
-        index, up_to = self._index, self._lessons.last
-        held, lessons, forgets = self._lessons.held(), self._lessons.count_to(up_to), self._forgets.count
+        self.index.catch_up()
+        index, up_to = self.index, self.ledger.lessons.last
+        held, lessons, forgets = (
+            self.ledger.lessons.held(),
+            self.ledger.lessons.count_to(up_to),
+            self.ledger.forgets.count,
+        )
         report = self._proposed(up_to, held, keep=False)
         index.drop_forgotten(index.log(up_to, held), forgets)
         overlays = index.composed(self._draft("evolve", report, up_to, held))
@@ -547,15 +540,15 @@ class Memory:
         """Publish what another process proposed, unless lessons were forgotten, held or released, an epoch published,
         or other documents restricted since."""
         with self._exclusive():
-            current = self._epochs.get(self._index.epoch)
-            state = self._index.epoch, self._lessons.count_to(proposed.up_to), self._lessons.held()
+            current = self.ledger.epochs.get(self.index.epoch)
+            state = self.index.epoch, self.ledger.lessons.count_to(proposed.up_to), self.ledger.lessons.held()
             if state != (proposed.epoch, proposed.lessons, proposed.omitted):
                 return None
-            if not np.array_equal(self._index.restricted, proposed.restricted):
+            if not np.array_equal(self.index.restricted, proposed.restricted):
                 return None
-            with self._index.published() as give:
+            with self.index.published() as give:
                 report = self._taken(proposed.report, proposed.up_to, proposed.omitted, current)
-                if report.published and self._index.position == proposed.position:
+                if report.published and self.index.position == proposed.position:
                     give(report.epoch, proposed.overlays)
             return report
 
@@ -598,20 +591,20 @@ class Memory:
         self._check_open()
         with self._exclusive():
             self._keep_traffic()
-            up_to, held = self._lessons.last, self._lessons.held()
+            up_to, held = self.ledger.lessons.last, self.ledger.lessons.held()
             report = self._proposed(up_to, held)
-            current = self._epochs.get(self._index.epoch)
+            current = self.ledger.epochs.get(self.index.epoch)
             if dry_run:
                 return replace(report, reason=f"dry run: {report.reason}")
             return self._taken(report, up_to, held, current)
 
     def _taken(self, report: EpochReport, up_to: int, omitted: Omitted, current: Epoch) -> EpochReport:
         """Publish a proposal, if it changes anything."""
-        with self._database.write():
-            self._epochs.ask(up_to, omitted)
+        with self.ledger.write():
+            self.ledger.epochs.ask(up_to, omitted)
             same = (report.choice, report.weights, report.reach) == (current.choice, current.weights, current.reach)
-            known = self._lessons.numbers(current.lessons_to, current.omitted)
-            if current.number and same and self._lessons.numbers(up_to, omitted) == known:
+            known = self.ledger.lessons.numbers(current.lessons_to, current.omitted)
+            if current.number and same and self.ledger.lessons.numbers(up_to, omitted) == known:
                 new = f"nothing new since epoch {current.number}"
                 return replace(report, reason=new + _on_hold(len(omitted)))
             if not report.choice and not current.choice and not self._own_differ(up_to, omitted, current):
@@ -634,27 +627,27 @@ class Memory:
             "document": None if document is None else checks.ids([document])[0],
             "verifier": verifier,
         }
-        return self._lessons.select({name: one for name, one in given.items() if one is not None}, held=held)
+        return self.ledger.lessons.select({name: one for name, one in given.items() if one is not None}, held=held)
 
     def hold(self, lessons: Iterable[int]) -> int:
         """Put lessons (numbers) on hold: from the next evolve on they take part in nothing, until they are released.
         Returns how many were not on hold."""
         numbers = checks.numbers(lessons)
         with self._exclusive():
-            return self._lessons.hold(numbers)
+            return self.ledger.lessons.hold(numbers)
 
     def release(self, lessons: Iterable[int]) -> int:
         """Let lessons on hold take part again, from the next evolve on. Returns how many were on hold."""
         numbers = checks.numbers(lessons)
         with self._exclusive():
-            return self._lessons.release(numbers)
+            return self.ledger.lessons.release(numbers)
 
     def _own_differ(self, up_to: int, omitted: Omitted, current: Epoch) -> bool:
         """Whether restricted documents have other lessons than in the current epoch."""
         if self._settings.restricted is None:
             return False
-        before = self._index.log(current.lessons_to, current.omitted).own
-        return self._index.log(up_to, omitted).own != before  # the later reading is kept, and composed from
+        before = self.index.log(current.lessons_to, current.omitted).own
+        return self.index.log(up_to, omitted).own != before  # the later reading is kept, and composed from
 
     def forget(
         self, query: str | None = None, actor: str | None = None, document: str | None = None, traffic: bool = False
@@ -673,46 +666,46 @@ class Memory:
             document=None if document is None else checks.ids([document])[0],
         )
         with self._exclusive():
-            with self._database.write():
+            with self.ledger.write():
                 lessons = self._forget(wanted, traffic=traffic)
-            self._traffic.go_on()
+            self.ledger.traffic.go_on()
             pending = self._erase(READERS)
         return Forgotten(lessons, pending is None, pending)
 
     def _forget(self, wanted: Erasure, *, traffic: bool) -> int:
         """The part of the ledger, in one transaction: delete, note what is to be erased elsewhere, and learn again."""
-        before = self._lessons.texts() | ({wanted.query} if wanted.query else set())
-        asked = self._lessons.queries() | ({wanted.query} if wanted.query else set())
+        before = self.ledger.lessons.texts() | ({wanted.query} if wanted.query else set())
+        asked = self.ledger.lessons.queries() | ({wanted.query} if wanted.query else set())
         if traffic:
-            asked |= set(self._traffic.queries())
+            asked |= set(self.ledger.traffic.queries())
         count = 0
         if not wanted.query is wanted.actor is wanted.document is None:
-            count = self._lessons.forget(query=wanted.query, actor=wanted.actor, document=wanted.document)
-        left = self._lessons.texts() | set(self._protected.all())
+            count = self.ledger.lessons.forget(query=wanted.query, actor=wanted.actor, document=wanted.document)
+        left = self.ledger.lessons.texts() | set(self.ledger.protected.all())
         queries = sorted(asked - left)
-        units = (before | self._expansions.forget(queries)) - left - set(queries)
-        self._traffic.forget(None if traffic else queries)
-        self._forgets.note(replace(wanted, queries=tuple(queries), units=tuple(sorted(units))))
+        units = (before | self.ledger.expansions.forget(queries)) - left - set(queries)
+        self.ledger.traffic.forget(None if traffic else queries)
+        self.ledger.forgets.note(replace(wanted, queries=tuple(queries), units=tuple(sorted(units))))
         if count:
-            self._index.remember()
+            self.index.remember()
             self._refit("forget")
         return count
 
     def _erase(self, patience: float = 0.0) -> str | None:
         """Erase what is noted, in all places; returns what it waits for, if it does."""
-        places = forgetting.places(self._settings, self._folder, self._index.retrievers)
+        places = forgetting.places(self._settings, self._folder, self.index.retrievers)
         if self._learner is not None:
             places.append(self._learner)
-        return Eraser(self._database, self._forgets, places).finish(patience)
+        return Eraser(self.ledger, places).finish(patience)
 
     def _go_on_forgetting(self) -> None:
         """Finish what an earlier forget left, if this process may write now; but do not try all the time."""
-        if self._forgets.waits_for is None or self._database.in_transaction:
+        if self.ledger.forgets.waits_for is None or self.ledger.in_write:
             return
         if self._tried_again and time.monotonic() < self._tried_again + TRIED_EVERY:
             return
         self._tried_again = time.monotonic()
-        with self._database.lock_if_free() as locked:
+        with self.ledger.lock_if_free() as locked:
             if locked:
                 self._erase()
 
@@ -722,16 +715,16 @@ class Memory:
         They are other people's questions: with `where`, the filter of a caller who is not the owner, none are told.
         """
         self._check_open()
-        return [] if where is not None else self._traffic.queries()
+        return [] if where is not None else self.ledger.traffic.queries()
 
     def _keep_traffic(self) -> None:
         """Note in the ledger what was searched; erase what made room, wherever it was kept encoded."""
-        self._let_go(self._traffic.keep())
+        self._let_go(self.ledger.traffic.keep())
 
     def _let_go(self, queries: Sequence[str]) -> None:
         if queries:
-            gone = sorted(set(queries) - self._lessons.texts() - set(self._protected.all()))
-            for one in self._index.retrievers:
+            gone = sorted(set(queries) - self.ledger.lessons.texts() - set(self.ledger.protected.all()))
+            for one in self.index.retrievers:
                 one.forget(gone)
 
     def protect(self, query: str, relevant: checks.Graded) -> None:
@@ -743,37 +736,39 @@ class Memory:
         text = checks.query(query)
         grades = checks.grades(relevant, ()) if relevant else {}
         with self._exclusive():
-            numbers = self._documents.numbers(grades)
+            numbers = self.ledger.documents.numbers(grades)
             self._check_public(numbers)
-            self._protected.put(text, grades)
+            self.ledger.protected.put(text, grades)
 
     def protected_queries(self) -> Mapping[str, Mapping[str, float]]:
         """Protected queries, each with its documents and grades."""
         self._check_open()
-        return self._protected.all()
+        return self.ledger.protected.all()
 
     # ---- time travel
 
     def epochs(self) -> list[Epoch]:
         """All states of what was learned, the untaught one (0) first; search any of them with epoch=…"""
         self._check_open()
-        return self._epochs.all()
+        return self.ledger.epochs.all()
 
     def rollback(self, epoch: int) -> Epoch:
         """Publish again what an older epoch had learned, as a new epoch. Its lessons take part from now on; all others
         are on hold until they are released."""
         self._check_open()
         with self._exclusive():
-            old = self._epochs.get(checks.epoch(epoch, self._index.epoch))
-            with self._database.write():
-                self._epochs.ask(old.lessons_to, old.omitted)
-                self._lessons.release(self._lessons.held())
-                known = self._lessons.numbers(old.lessons_to, old.omitted)
-                held = self._lessons.hold(set(self._lessons.numbers(self._lessons.last)).difference(known))
+            old = self.ledger.epochs.get(checks.epoch(epoch, self.index.epoch))
+            with self.ledger.write():
+                self.ledger.epochs.ask(old.lessons_to, old.omitted)
+                self.ledger.lessons.release(self.ledger.lessons.held())
+                known = self.ledger.lessons.numbers(old.lessons_to, old.omitted)
+                held = self.ledger.lessons.hold(
+                    set(self.ledger.lessons.numbers(self.ledger.lessons.last)).difference(known)
+                )
                 reason = f"rolled back to epoch {old.number}{_on_hold(held)}"
                 made = replace(old, kind="rollback", time=self._now(), report={"reason": reason})
-                number = self._epochs.append(made)
-        return self._epochs.get(number)
+                number = self.ledger.epochs.append(made)
+        return self.ledger.epochs.get(number)
 
     def diff(self, a: int, b: int, where: Mapping[str, Any] | None = None) -> EpochDiff:
         """What changed from epoch a to epoch b: documents by what they were taught, queries by what they find.
@@ -781,25 +776,25 @@ class Memory:
         With `where`, the filter of a caller who is not the owner, the documents inside it and no queries.
         """
         self._check_open()
-        with self._index.steady():
-            before, after = (self._epochs.get(checks.epoch(number, self._index.epoch)) for number in (a, b))
-            return compare.diff(self._index, self._documents, self._protected, (before, after), self._among(where))
+        with self.index.steady():
+            before, after = (self.ledger.epochs.get(checks.epoch(number, self.index.epoch)) for number in (a, b))
+            return compare.diff(self.index, self.ledger, (before, after), self._among(where))
 
     def refit(self) -> EpochReport | None:
         """Learn again all that evolve was ever asked to learn, and publish that: after a change of encoder."""
-        with self._exclusive(), self._database.write():
-            self._pools.clear()
+        with self._exclusive(), self.ledger.write():
+            self.ledger.pools.clear()
             return self._refit("reencode")
 
     def _refit(self, kind: str) -> EpochReport | None:
         """Learn again from what is left, up to where evolve was last asked, and publish that, empty or not."""
-        (asked, omitted), current = self._epochs.asked, self._index.epoch
+        (asked, omitted), current = self.ledger.epochs.asked, self.index.epoch
         if not asked and not current:
             return None
         if kind == "forget":
-            self._epochs.redact(current)
-        up_to = min(asked, self._lessons.last)
-        omitted |= self._lessons.held()
+            self.ledger.epochs.redact(current)
+        up_to = min(asked, self.ledger.lessons.last)
+        omitted |= self.ledger.lessons.held()
         learn = self._proposed_if_possible if kind == "forget" else self._proposed
         report = learn(up_to, omitted)
         return self._published(kind, report, up_to, omitted) if current or report.choice else report
@@ -811,7 +806,7 @@ class Memory:
         except ServiceFailed as error:
             log.warning("the lessons that are left are learned at the next evolve: %s", str(error))
             reason = "an encoder failed: the lessons that are left are learned at the next evolve"
-            return EpochReport(False, reason, self._index.epoch, None, None, {}, {}, 0, 0)
+            return EpochReport(False, reason, self.index.epoch, None, None, {}, {}, 0, 0)
 
     def _draft(self, kind: str, report: EpochReport, up_to: int, omitted: Omitted) -> Epoch:
         """A proposal as an epoch that has no number yet."""
@@ -820,20 +815,20 @@ class Memory:
         return Epoch(0, kind, up_to, *told, omitted=left_out, reach=report.reach)
 
     def _published(self, kind: str, report: EpochReport, up_to: int, omitted: Omitted) -> EpochReport:
-        number = self._epochs.append(self._draft(kind, report, up_to, omitted))
+        number = self.ledger.epochs.append(self._draft(kind, report, up_to, omitted))
         log.info("epoch %d: %s", number, report.reason)
         return replace(report, published=True, epoch=number)
 
     def _proposed(self, up_to: int, omitted: Omitted, *, keep: bool = True) -> EpochReport:
         """What evolve would publish of these lessons, and how many others are on hold."""
-        heard = self._index.log(up_to, omitted)
+        heard = self.index.log(up_to, omitted)
         report, apart = self._judged(heard.taught, keep=keep), _named(heard.own)
-        reason = report.reason + _learned_apart(apart) + _on_hold(len(self._lessons.held()))
+        reason = report.reason + _learned_apart(apart) + _on_hold(len(self.ledger.lessons.held()))
         return replace(report, reason=reason, restricted=apart)
 
     def _judged(self, lessons: Taught, *, keep: bool) -> EpochReport:
         """Ask the policy what the lessons are worth; an empty choice means the untaught index."""
-        empty = EpochReport(False, "", self._index.epoch, None, None, {}, {}, len(lessons.queries), 0)
+        empty = EpochReport(False, "", self.index.epoch, None, None, {}, {}, len(lessons.queries), 0)
         if not lessons.queries:
             return replace(empty, reason="no lesson says which document was right: nothing to learn")
         proposal = self._proposal(lessons, keep=keep)
@@ -852,19 +847,19 @@ class Memory:
         )
 
     def _proposal(self, lessons: Taught, *, keep: bool) -> Proposal:
-        index, protected = self._index, Taught(self._public_protected(), {})
+        index, protected = self.index, Taught(self._public_protected(), {})
         known = {*lessons.queries, *protected.queries}
-        heard = self._traffic.queries() if self._policy.hears else []
+        heard = self.ledger.traffic.queries() if self._policy.hears else []
         traffic = tuple(query for query in heard if query not in known)[:ASKED]
         wanted = list(dict.fromkeys([*lessons.queries, *protected.queries, *traffic]))
         pools = {
-            one.name: pools_.fresh(one, wanted, self._pools, index.position, index.live, keep=keep)
+            one.name: pools_.fresh(one, wanted, self.ledger.pools, index.position, index.live, keep=keep)
             for one in index.retrievers
         }
         return self._policy.propose(index.retrievers, index.fusion, lessons, pools, protected, traffic)
 
     def _check_public(self, numbers: Mapping[str, int]) -> None:
-        apart = set(self._index.restricted.tolist())
+        apart = set(self.index.restricted.tolist())
         for id, number in numbers.items():
             if number in apart:
                 raise InvalidInput(
@@ -874,7 +869,7 @@ class Memory:
 
     def _public_protected(self) -> dict[str, dict[int, float]]:
         """Protected queries that the guard listens to: it must not hear of restricted documents."""
-        protected, apart = self._protected.numbered(), set(self._index.restricted.tolist())
+        protected, apart = self.ledger.protected.numbered(), set(self.index.restricted.tolist())
         public = {query: {n: grade for n, grade in said.items() if n not in apart} for query, said in protected.items()}
         return {query: said for query, said in public.items() if said}
 
@@ -884,21 +879,21 @@ class Memory:
         """What the memory holds. With `where`, the filter of a caller who is not the owner, what concerns the documents
         inside it; what was spent and how large the files are is then 0."""
         self._check_open()
-        self._index.catch_up()
-        epoch = self._epochs.get(self._index.epoch)
+        self.index.catch_up()
+        epoch = self.ledger.epochs.get(self.index.epoch)
         touched = self._touched(epoch.number)
         found = Stats(
-            documents=len(self._documents),
-            empty_documents=self._documents.count_empty(),
-            documents_without_keys=len(self._index.without_keys),
-            lessons=len(self._lessons),
-            set_aside=self._lessons.set_aside(),
-            held=len(self._lessons.held()),
-            erasing=self._forgets.waits_for,
-            pending=self._lessons.count_pending(epoch.lessons_to, epoch.omitted),
+            documents=len(self.ledger.documents),
+            empty_documents=self.ledger.documents.count_empty(),
+            documents_without_keys=len(self.index.without_keys),
+            lessons=len(self.ledger.lessons),
+            set_aside=self.ledger.lessons.set_aside(),
+            held=len(self.ledger.lessons.held()),
+            erasing=self.ledger.forgets.waits_for,
+            pending=self.ledger.lessons.count_pending(epoch.lessons_to, epoch.omitted),
             epoch=epoch.number,
             documents_touched=len(touched),
-            retrievers=[one.name for one in self._index.retrievers],
+            retrievers=[one.name for one in self.index.retrievers],
             policy=self._settings.policy,
             **self._bill(),
             bytes=_size(self._folder),
@@ -908,7 +903,7 @@ class Memory:
 
     def _touched(self, epoch: int) -> set[int]:
         try:
-            overlays = self._index.overlays(epoch)
+            overlays = self.index.overlays(epoch)
         except ServiceFailed as error:
             log.warning("documents that were taught something are not counted: %s", str(error))
             return set()
@@ -920,12 +915,12 @@ class Memory:
         return replace(
             found,
             documents=len(inside),
-            empty_documents=self._documents.count_empty(inside),
-            documents_without_keys=len(self._index.without_keys.intersection(inside)),
-            lessons=self._lessons.count_about(inside),
-            held=self._lessons.count_about(inside, held=True),
-            set_aside=self._lessons.set_aside(inside),
-            pending=self._lessons.count_pending(epoch.lessons_to, epoch.omitted, inside),
+            empty_documents=self.ledger.documents.count_empty(inside),
+            documents_without_keys=len(self.index.without_keys.intersection(inside)),
+            lessons=self.ledger.lessons.count_about(inside),
+            held=self.ledger.lessons.count_about(inside, held=True),
+            set_aside=self.ledger.lessons.set_aside(inside),
+            pending=self.ledger.lessons.count_pending(epoch.lessons_to, epoch.omitted, inside),
             documents_touched=len(touched.intersection(inside)),
             calls=0,
             calls_saved=0,
@@ -936,7 +931,7 @@ class Memory:
         )
 
     def _bill(self) -> dict[str, Any]:
-        bill = self._expansions.bill()
+        bill = self.ledger.expansions.bill()
         spent = bill.spent
         return {
             "calls": spent.calls,
@@ -952,12 +947,12 @@ class Memory:
         with self._exclusive():
             self._complete(again=True)
             with storing(self._folder):
-                self._index.save(force=True)
+                self.index.save(force=True)
 
     def _save(self, *, force: bool = False) -> None:
         """Keys are derived: failing to write them loses nothing that was acknowledged."""
         try:
-            self._index.save(force=force)
+            self.index.save(force=force)
         except OSError as error:
             log.warning(
                 "keys could not be written (%s); they stay in memory and are made again when needed", str(error)
@@ -977,11 +972,11 @@ class Memory:
             was_open, self._closed = not self._closed, True
             self._expanders.clear()  # they know this memory: without them it goes, and its files with it
             try:
-                if was_open and self._database.writing:
+                if was_open and self.ledger.locked:
                     self._keep_traffic()
                     self._save(force=True)
             finally:
-                self._database.close()
+                self.ledger.close()
 
     def __enter__(self) -> Self:
         return self
@@ -998,23 +993,23 @@ class Memory:
         """One writing verb at a time, in this process and among all; others search meanwhile."""
         with self._writing:
             self._check_open()
-            self._database.take_lock()
+            self.ledger.lock()
             self._go_on_forgetting()
-            self._index.catch_up()
+            self.index.catch_up()
             self._complete()
             yield
-            self._index.catch_up()
+            self.index.catch_up()
 
     def _complete_at_open(self) -> None:
         """Keys that only cost time are made now, unless another process writes: it makes them. Money is spent only by a
         process that writes."""
-        lacking, costs = self._index.lacking, {one.name: one.cost for one in self._index.retrievers}
+        lacking, costs = self.index.lacking, {one.name: one.cost for one in self.index.retrievers}
         if {costs[name] for name in lacking} == {"time"}:
-            with self._database.lock_if_free() as free:
+            with self.ledger.lock_if_free() as free:
                 if free:
-                    self._index.catch_up()
+                    self.index.catch_up()
                     self._complete()
-        for name, numbers in self._index.lacking.items():
+        for name, numbers in self.index.lacking.items():
             log.warning(
                 "%d documents have no keys by %s, and it does not find them. Keys are made at the next write, or now "
                 "with: evokey doctor --rebuild", len(numbers), name,
@@ -1022,26 +1017,26 @@ class Memory:
 
     def _complete(self, *, again: bool = False) -> None:
         """Make keys that are nowhere: a crash, or an encoder that failed, left documents without."""
-        if self._index.complete(again=again):
-            self._pools.clear()  # they were taken among fewer documents
+        if self.index.complete(again=again):
+            self.ledger.pools.clear()  # they were taken among fewer documents
             self._save()
 
     def _epoch(self, number: int | None) -> int | None:
-        return None if number is None else checks.epoch(number, self._index.epoch)
+        return None if number is None else checks.epoch(number, self.index.epoch)
 
     def _vector(self, given: Any) -> Vectors | None:
         """A vector that came beside a query, checked."""
         if given is None:
             return None
-        if self._index.given is None:
+        if self.index.given is None:
             raise InvalidVector("this memory makes its own vectors; vector=… is for encoder='given'")
         vector = checks.vectors([given], 1)
-        self._index.given.check_dimension(vector)
+        self.index.given.check_dimension(vector)
         return np.asarray(vector[0])
 
     def _vectors_for(self, documents: Sequence[Document], given: Any) -> Vectors | None:
         """The vectors that came beside documents, checked."""
-        needed = self._index.given is not None
+        needed = self.index.given is not None
         if needed and given is None and documents:
             raise InvalidVector(
                 "this memory takes its vectors from the caller (encoder 'given'): pass vectors=… to add"

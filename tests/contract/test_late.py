@@ -73,8 +73,8 @@ def teach(memory: evokey.Memory) -> None:
 
 def rows_of(memory: evokey.Memory, id: str) -> list[Any]:
     """The vectors of each of a document's key texts, from the key builder and the encoder alone."""
-    retriever: Any = memory._index.retrievers[0]
-    return [by_word.vectors(text) for text in retriever._keys.texts(memory.get(id), memory._index._words)]
+    retriever: Any = memory.index.retrievers[0]
+    return [by_word.vectors(text) for text in retriever._keys.texts(memory.get(id), memory.index._words)]
 
 
 def likeness(row: Any, question: Any) -> list[float]:
@@ -141,15 +141,15 @@ def test_a_document_scores_as_its_best_row_by_maxsim(memory: evokey.Memory) -> N
             id: max(maxsim(row, question) for row in rows_of(memory, id)) if len(question) else 0 for id in TOPICS
         }
         assert dict(ranking(memory, query)) == pytest.approx(wanted, abs=1e-6)
-    assert any(len(rows_of(memory, id)) > 1 for id in TOPICS) == memory._index.retrievers[0].store.rows.several
+    assert any(len(rows_of(memory, id)) > 1 for id in TOPICS) == memory.index.retrievers[0].store.rows.several
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
 def test_taught_documents_score_as_the_formulas_say(memory: evokey.Memory, choice: Choice) -> None:
     teach(memory)
-    retriever, oracle = memory._index.retrievers[0], Oracle(memory, choice)
-    overlay = attribute(retriever, memory._index.log(memory._lessons.last).taught).overlay(choice)
-    numbers = memory._documents.numbers(list(TOPICS))
+    retriever, oracle = memory.index.retrievers[0], Oracle(memory, choice)
+    overlay = attribute(retriever, memory.index.log(memory.ledger.lessons.last).taught).overlay(choice)
+    numbers = memory.ledger.documents.numbers(list(TOPICS))
     for query in ASKED:
         found = search(retriever, retriever.question(query, overlay.learned), 10, overlay)
         scores = dict(zip(found.numbers.tolist(), found.scores.tolist(), strict=True))
@@ -162,8 +162,8 @@ def test_taught_documents_score_as_the_formulas_say(memory: evokey.Memory, choic
 
 def test_a_trial_finds_what_searches_find(memory: evokey.Memory) -> None:
     teach(memory)
-    retriever, lessons = memory._index.retrievers[0], memory._index.log(memory._lessons.last).taught
-    kept = pools.fresh(retriever, lessons.queries, memory._pools, memory._index.position, memory._index.live)
+    retriever, lessons = memory.index.retrievers[0], memory.index.log(memory.ledger.lessons.last).taught
+    kept = pools.fresh(retriever, lessons.queries, memory.ledger.pools, memory.index.position, memory.index.live)
     for taught in (lessons.queries, lessons.queries[2:], lessons.queries[:1]):
         attribution = attribute(retriever, lessons).only(frozenset(taught))
         trial = Trial(retriever, attribution, lessons, kept)
@@ -225,8 +225,8 @@ def test_the_papers_gain_is_what_appending_a_unit_adds(opened: Opener, keys: str
             lesson = memory.feedback(query, relevant=relevant, units=units or None)
             said.append((lesson.number, query, units or [query]))
         memory.evolve()
-    retriever, log = memory._index.retrievers[0], memory._index.log(memory._lessons.last)
-    ids = {number: id for id, number in memory._documents.numbers(list(TOPICS)).items()}
+    retriever, log = memory.index.retrievers[0], memory.index.log(memory.ledger.lessons.last)
+    ids = {number: id for id, number in memory.ledger.documents.numbers(list(TOPICS)).items()}
     retrieved = {one.query: [ids[number] for number in one.retrieved[:3]] for one in log.successes}
     rows = {id: rows_of(memory, id) for id in TOPICS}
     scores: dict[tuple[str, int], dict[str, float]] = {(id, at): {} for id in TOPICS for at in range(len(rows[id]))}
@@ -244,7 +244,7 @@ def test_the_papers_gain_is_what_appending_a_unit_adds(opened: Opener, keys: str
     replay = Replay(memory._policy, retriever, log.successes)  # type: ignore[arg-type]
     replay.run(log.marks)
     for (id, place), known in scores.items():
-        number = memory._documents.numbers([id])[id]
+        number = memory.ledger.documents.numbers([id])[id]
         span = replay.touched.rows(number)
         if span.start == span.stop:
             assert not known
@@ -268,14 +268,14 @@ def test_the_papers_gain_is_found_again_in_the_score(opened: Opener) -> None:
     words = "apple river stone law music war tax blue seven engine prayer goal".split()
     memory = opened(encoder=LATE, policy={"name": "paper", "retrieved": 100})
     memory.add([evokey.Document(word, word) for word in words])
-    numbers = memory._documents.numbers(words)
+    numbers = memory.ledger.documents.numbers(words)
     unlike = 0
     for query in ("yeast", "parliament", "zinc", "wolf"):
         for unit in ("quickly", "seventeen", "herself", "dough"):
             memory.feedback(query, relevant=["apple"], units=[unit])
             memory.evolve()
-            log, before = memory._index.log(memory._lessons.last), dict(ranking(memory, query, 20, epoch=0))
-            replay = Replay(memory._policy, memory._index.retrievers[0], log.successes)  # type: ignore[arg-type]
+            log, before = memory.index.log(memory.ledger.lessons.last), dict(ranking(memory, query, 20, epoch=0))
+            replay = Replay(memory._policy, memory.index.retrievers[0], log.successes)  # type: ignore[arg-type]
             replay.run(log.marks)
             for id, after in ranking(memory, query, 20):
                 gains = replay.scores[replay.touched.rows(numbers[id]).start]
@@ -336,8 +336,8 @@ def test_what_a_text_adds_alone_is_what_explain_says_of_it(opened: Opener) -> No
     memory.add(DOCUMENTS)
     memory.feedback("mountain that spits fire", relevant=["volcano"])
     memory.evolve()
-    (known,) = memory._index.overlays(1).of[LATE].documents.tolist()
-    id = memory._documents.fetch([known])[known].id
+    (known,) = memory.index.overlays(1).of[LATE].documents.tolist()
+    id = memory.ledger.documents.fetch([known])[known].id
     moved = 0
     for query in [*ASKED, "zinc", "parliament", "quantum entropy", "football match", "tax law of 1982"]:
         view = memory.explain(id, query).views[0]

@@ -78,7 +78,7 @@ def settings(parts: Parts, name: str, keys: str, policy: str) -> dict[str, Any]:
 
 
 def rankings(memory: evokey.Memory, **options: Any) -> dict[str, list[tuple[str, float]]]:
-    asked = ASKED if memory._index.retrievers[0].name in LIGHT else FEW
+    asked = ASKED if memory.index.retrievers[0].name in LIGHT else FEW
     return {query: ranking(memory, query, 20, **options) for query in asked}
 
 
@@ -198,13 +198,13 @@ def explained(memory: evokey.Memory, untaught: dict[str, list[tuple[str, float]]
             if id in found:
                 assert view.after == pytest.approx(found[id], rel=1e-5, abs=1e-6)
                 assert told.rank_after == list(found).index(id) + 1
-            elif memory._index.retrievers[0].kind != "sparse":
+            elif memory.index.retrievers[0].kind != "sparse":
                 assert view.after == -math.inf
             if view.terms and view.by != "recall row":
                 assert sum(term.after for term in view.terms) == pytest.approx(view.after, rel=1e-5)
             if view.by == "base key":
                 assert view.after == view.before
-            if view.by == "base key" and id in found and memory._index.retrievers[0].kind != "sparse":
+            if view.by == "base key" and id in found and memory.index.retrievers[0].kind != "sparse":
                 assert view.after == pytest.approx(dict(untaught[query])[id], rel=1e-5, abs=1e-6)
 
 

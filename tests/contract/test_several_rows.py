@@ -153,18 +153,18 @@ def test_taught_chunks_score_as_the_formulas_say(opened: Opener, encoder: str, k
     memory = opened(encoder=encoder, keys=CHUNKS)
     memory.add(DOCUMENTS)
     teach(memory)
-    retriever, oracle = memory._index.retrievers[0], Oracle(kind, choice)
-    lessons = memory._index.log(memory._lessons.last).taught
+    retriever, oracle = memory.index.retrievers[0], Oracle(kind, choice)
+    lessons = memory.index.log(memory.ledger.lessons.last).taught
     attribution = attribute(retriever, lessons)
     overlay = attribution.overlay(choice)
-    numbers = memory._documents.numbers([one.id for one in DOCUMENTS])
+    numbers = memory.ledger.documents.numbers([one.id for one in DOCUMENTS])
     for query in ASKED:
         found = search(retriever, retriever.question(query, overlay.learned), 10, overlay)
         wanted = {numbers[id]: oracle.score(id, query) for id in numbers}
         wanted = {number: score for number, score in wanted.items() if score > kind.floor}
         scores = dict(zip(found.numbers.tolist(), found.scores.tolist(), strict=True))
         assert scores == pytest.approx(wanted, rel=1e-5, abs=1e-6)
-    kept = pools.fresh(retriever, lessons.queries, memory._pools, memory._index.position, memory._index.live)
+    kept = pools.fresh(retriever, lessons.queries, memory.ledger.pools, memory.index.position, memory.index.live)
     outcomes = Trial(retriever, attribution, lessons, kept).outcomes([Choice(), choice])[choice]
     for place, query in enumerate(lessons.queries):
         found = search(retriever, retriever.question(query, overlay.learned), 10, overlay)

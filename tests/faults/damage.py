@@ -234,7 +234,7 @@ def restored(trial: Trial) -> None:
         for step in steps:
             memory = take(memory, step, trial.open)
             done += 1
-        memory._database.close() if trial.chance.random() < 0.3 else memory.close()  # as if it were killed
+        memory.ledger.close() if trial.chance.random() < 0.3 else memory.close()  # as if it were killed
     seen = trial.look()
     trial.compare(seen, trial.twin(steps, truth).after(done))
     trial.compare_with_new_keys(seen)

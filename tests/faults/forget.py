@@ -297,24 +297,25 @@ def speed(base: Path, lessons: int = 40_000, documents: int = 40_000) -> dict[st
         memory.add([{"id": f"d{n}", "text": "apple " * 10 + str(n)} for n in range(10)])
         memory.save()
         texts = [" ".join(map(str, chance.integers(1000, size=10))) for _ in range(lessons)]
-        with memory._database.write() as connection:
+        database = memory.ledger._database
+        with database.write():
             rows = [(text, "[]", "sam", "feedback", 0.0, "[]") for text in texts]
-            connection.executemany(f"INSERT INTO lessons({LESSON}) VALUES (?,?,?,?,?,?)", rows)
-            connection.executemany("INSERT INTO verdicts SELECT number, 'd1', 'x', 1.0 FROM lessons", [()])
+            database.run_many(f"INSERT INTO lessons({LESSON}) VALUES (?,?,?,?,?,?)", rows)
+            database.run_many("INSERT INTO verdicts SELECT number, 'd1', 'x', 1.0 FROM lessons", [()])
             pools = [("bm25", text, chance.bytes(800), chance.bytes(800), 10, 0) for text in texts]
-            connection.executemany("INSERT OR REPLACE INTO pools VALUES (?,?,?,?,?,?)", pools)
-        memory._database.empty_log(1.0)
+            database.run_many("INSERT OR REPLACE INTO pools VALUES (?,?,?,?,?,?)", pools)
+        database.empty_log(1.0)
         anew = (folder / "ledger.sqlite").stat().st_size
-        with memory._database.write() as connection:
+        with database.write():
             other = [(f"x{n}", "", "word " * 1500, "{}", "h") for n in range(documents)]
-            connection.executemany("INSERT INTO documents(id, title, text, metadata, hash) VALUES (?,?,?,?,?)", other)
-        memory._database.empty_log(1.0)
+            database.run_many("INSERT INTO documents(id, title, text, metadata, hash) VALUES (?,?,?,?,?)", other)
+        database.empty_log(1.0)
         alone = (folder / "ledger.sqlite").stat().st_size - anew
-        memory._index.catch_up = lambda **_: None  # type: ignore[method-assign]  # the documents are not indexed
+        memory.index.catch_up = lambda **_: None  # type: ignore[method-assign]  # the documents are not indexed
         begun, worked = time.perf_counter(), time.process_time()
         memory.forget(query="nobody asked this")
         seconds, busy = time.perf_counter() - begun, time.process_time() - worked
-        memory._database.close()
+        memory.ledger.close()
         memory._closed = True
     return {"GB of lessons": anew / 1e9, "GB of documents": alone / 1e9, "seconds": seconds,
             "seconds per GB of lessons": seconds / (anew / 1e9),

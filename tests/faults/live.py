@@ -250,7 +250,7 @@ def others(trial: Trial) -> None:
             with trial.meets():
                 writer = take(writer, step, trial.open)
             done += 1
-            if writer._database.writing and trial.chance.random() < 0.7:
+            if writer.ledger.locked and trial.chance.random() < 0.7:
                 busy(trial, second)
         if trial.chance.random() < 0.3:
             with trial.meets():
@@ -265,7 +265,7 @@ def others(trial: Trial) -> None:
             raise one
         with trial.meets():
             raise one
-    trial.chance.choice([writer.close, writer._database.close])()  # the second as if it were killed
+    trial.chance.choice([writer.close, writer.ledger.close])()  # the second as if it were killed
     if trial.chance.random() < 0.5 and rank(second) != twin.ranked(done):
         raise Harm("wrong ranking", "a second process, after the first has ended")
     reader.close()

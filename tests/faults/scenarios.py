@@ -12,7 +12,7 @@ from unittest.mock import patch
 import lensed  # noqa: F401  a policy of its own
 
 import evokey
-from evokey.ledger import sqlite
+from evokey.ledger.sqlite import database as sqlite
 
 Step = tuple[str, Mapping[str, Any]]
 """A verb and its arguments."""
@@ -239,4 +239,4 @@ class Stage:
         """A ledger as the first version made it: opening it brings it up to date."""
         self._folder.mkdir(exist_ok=True)
         with patch.object(sqlite, "migrations", return_value=sqlite.migrations()[:1]):
-            sqlite.Database(self._folder).close()
+            sqlite.SQLite(self._folder).close()

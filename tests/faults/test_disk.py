@@ -146,11 +146,13 @@ def test_a_full_disk_stops_a_verb_and_loses_nothing(
         disk.free()
         for number in range(done):
             verb(fresh, number)
-        halfway = len(fresh._lessons), rankings(fresh)
-        if verb is evolve and len(memory._lessons) > len(fresh._lessons):  # its feedback had been acknowledged
+        halfway = len(fresh.ledger.lessons), rankings(fresh)
+        if verb is evolve and len(memory.ledger.lessons) > len(
+            fresh.ledger.lessons
+        ):  # its feedback had been acknowledged
             feedback(fresh, done)
-            halfway = len(fresh._lessons), rankings(fresh)
-        assert (len(memory._lessons), found) == halfway
+            halfway = len(fresh.ledger.lessons), rankings(fresh)
+        assert (len(memory.ledger.lessons), found) == halfway
         verb(memory, done)
         verb(fresh, done)
         assert rankings(memory) == rankings(fresh)

@@ -202,7 +202,7 @@ def test_a_search_misses_no_document_that_is_replaced_meanwhile(opened: Opener, 
 def test_keys_that_are_newer_than_what_a_reader_read_of_the_ledger_do_not_count(opened: Opener) -> None:
     writer, reader = opened(encoder="bm25"), opened()
     writer.add([{"id": f"d{n}", "text": f"apple {n}"} for n in range(3)])
-    store = reader._index.retrievers[0].store
+    store = reader.index.retrievers[0].store
     load = store.load
 
     def write_and_load(live: Any) -> bool:
@@ -215,7 +215,7 @@ def test_keys_that_are_newer_than_what_a_reader_read_of_the_ledger_do_not_count(
     writer.add([{"id": "d3", "text": "one more apple"}])
     states = [ranked(writer)]
     store.load = write_and_load  # type: ignore[method-assign]
-    reader._index.catch_up()
+    reader.index.catch_up()
     assert len(states) == 2
     assert [(hit.id, hit.score) for hit in reader.search("apple")] in states
 
@@ -229,15 +229,15 @@ def test_what_was_learned_is_composed_from_the_state_that_the_keys_are_of(opened
     writer.add([{"id": f"d{n}", "text": f"apple {n}"} for n in range(3)])
     writer.feedback("which fruit?", relevant=["d1"])
     writer.evolve()
-    reader._index.catch_up()
-    reader._index._composed.clear()  # as after documents came
-    catch_up = reader._index.catch_up
+    reader.index.catch_up()
+    reader.index._composed.clear()  # as after documents came
+    catch_up = reader.index.catch_up
 
     def forget_then(*, wait: bool = True) -> None:
         catch_up(wait=wait)
         if writer.stats().lessons:
             writer.forget(query="which fruit?")
 
-    reader._index.catch_up = forget_then  # type: ignore[method-assign]
+    reader.index.catch_up = forget_then  # type: ignore[method-assign]
     assert reader.search("which fruit?") == writer.search("which fruit?") == []
-    assert reader._index.epoch == writer.stats().epoch
+    assert reader.index.epoch == writer.stats().epoch

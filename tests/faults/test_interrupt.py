@@ -16,7 +16,7 @@ import pytest
 from conftest import Opener
 
 import evokey
-from evokey.ledger.sqlite import Database
+from evokey.ledger.sqlite.database import SQLite
 
 SOURCE = Path(evokey.__file__).parent
 WATCHED = {str(path) for path in [*(SOURCE / "ledger").glob("*.py"), *map(SOURCE.joinpath, ("memory.py", "index.py"))]}
@@ -77,7 +77,7 @@ def test_a_verb_that_is_interrupted_happened_or_not_and_the_next_is_done_for_goo
     def check(at: int) -> None:
         memory.add([{"id": "after", "text": f"after{at} common"}])
         assert [hit.id for hit in memory.search(f"after{at}", k=1)] == ["after"]
-        with Database(memory._folder) as another:
+        with SQLite(memory._folder) as another:
             assert another.one("SELECT text FROM documents WHERE id = 'after'")[0] == f"after{at} common"
             many = another.one("SELECT count(*) FROM lessons WHERE query = ?", (f"many {at}",))[0]
             assert many in (0, 2)
@@ -104,7 +104,7 @@ def test_an_interrupt_while_sqlite_works_leaves_no_transaction_open(
     opened: Opener, statement: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = opened(encoder="bm25")
-    database = memory._database
+    database = memory.ledger._database
     name = "_reader" if statement == "BEGIN" else "_writer"
     real = getattr(database, name)
 
@@ -124,7 +124,7 @@ def test_an_interrupt_while_sqlite_works_leaves_no_transaction_open(
             memory.add([{"id": "a", "text": "ant"}])
     assert not real.in_transaction
     memory.add([{"id": "b", "text": "bee"}])
-    with Database(memory._folder) as another:
+    with SQLite(memory._folder) as another:
         assert another.one("SELECT count(*) FROM documents WHERE id = 'b'")[0] == 1
 
 

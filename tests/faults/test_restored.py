@@ -64,7 +64,7 @@ def test_new_documents_of_a_restored_ledger_get_no_keys_of_others(restored: Path
 def test_keys_stay_foreign_when_new_documents_pass_their_numbers_before_keys_are_saved(restored: Path) -> None:
     memory = evokey.open(restored)
     add(memory, "violin", "trumpet", "drum")
-    memory._database.close()  # as if killed: nothing derived was saved
+    memory.ledger.close()  # as if killed: nothing derived was saved
     with evokey.open(restored) as again:
         assert [first(again, word) for word in ("violin", "trumpet", "drum")] == ["violin", "trumpet", "drum"]
 
@@ -95,7 +95,7 @@ def test_a_ledger_copied_in_the_midst_of_a_session_is_told_from_what_came_later(
     for word in ("violin", "trumpet"):
         with evokey.open(folder) as memory:
             add(memory, word)
-            memory._database.close()
+            memory.ledger.close()
     with evokey.open(folder) as memory:
         assert [first(memory, word) for word in ("apple", "violin", "trumpet")] == ["apple", "violin", "trumpet"]
         assert memory.search("cherry") == []
@@ -142,7 +142,7 @@ def test_a_reader_takes_up_keys_that_are_newer_than_what_it_has_read(opened: Ope
         add(writer, f"word{turn}")
         writer.save()
         assert first(reader, f"word{turn}") == f"word{turn}"
-        assert all(segment.name for segment in reader._index.retrievers[0].store.rows.segments)
+        assert all(segment.name for segment in reader.index.retrievers[0].store.rows.segments)
 
 
 @pytest.mark.parametrize("left", ["nothing", "an empty file"])
@@ -205,7 +205,7 @@ def test_a_backup_made_while_others_write_is_of_one_moment(tmp_path: Path) -> No
             thread.join()
     for copy in range(5):
         with evokey.open(tmp_path / f"copy{copy}") as memory:
-            ids = {row[0] for row in memory._database.all("SELECT id FROM documents")} - {"start"}
+            ids = {row[0] for row in memory.ledger._database.all("SELECT id FROM documents")} - {"start"}
             assert {id[:-1] for id in ids if id.endswith("a")} == {id[:-1] for id in ids if id.endswith("b")}
             for id in sorted(ids)[:20]:
                 assert {hit.id for hit in memory.search(f"pair{id[:-1]}")} == {f"{id[:-1]}a", f"{id[:-1]}b"}

@@ -12,37 +12,37 @@ from pathlib import Path
 import pytest
 from conftest import Opener
 
-from evokey.ledger import sqlite
-from evokey.ledger.commits import WIDTH, Commits
-from evokey.ledger.sqlite import COMMITS, FILE, Database
+from evokey.ledger.sqlite import database as sqlite
+from evokey.ledger.sqlite.commits import WIDTH, Commits
+from evokey.ledger.sqlite.database import COMMITS, SQLite
+from evokey.ledger.sqlite.file import FILE
 
 WRITE = "INSERT INTO traffic VALUES (?, ?)"
 WRITING = """
 import sys
 from pathlib import Path
-from evokey.ledger.sqlite import Database
-with Database(Path(sys.argv[1])) as database, database.write() as connection:
-    connection.execute("INSERT INTO traffic VALUES ('from afar', 1)")
+from evokey.ledger.sqlite.database import SQLite
+with SQLite(Path(sys.argv[1])) as database, database.write():
+    database.run("INSERT INTO traffic VALUES ('from afar', 1)")
 """
 CUT_SHORT = """
 import os, sys
 from pathlib import Path
-from evokey.ledger.commits import Commits
-from evokey.ledger.sqlite import Database
+from evokey.ledger.sqlite.commits import Commits
+from evokey.ledger.sqlite.database import SQLite
 after = sys.argv[2] == "after"
-database = Database(Path(sys.argv[1]))
+database = SQLite(Path(sys.argv[1]))
 setattr(Commits, "end" if after else "begin", lambda commits: os._exit(9))
-with database.write() as connection:
-    connection.execute("INSERT INTO traffic VALUES ('cut short', 1)")
+with database.write():
+    database.run("INSERT INTO traffic VALUES ('cut short', 1)")
 """
 
 
-def written(database: Database, query: str) -> None:
-    with database.write() as connection:
-        connection.execute(WRITE, (query, 1))
+def written(database: SQLite, query: str) -> None:
+    database.run(WRITE, (query, 1))
 
 
-def queries(database: Database) -> list[str]:
+def queries(database: SQLite) -> list[str]:
     return [row[0] for row in database.all("SELECT query FROM traffic ORDER BY query")]
 
 
@@ -63,7 +63,7 @@ def unreadable(*_: object, **__: object) -> None:
 
 def test_what_is_not_new_is_known_without_asking_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
-    with Database(tmp_path) as writer, Database(tmp_path) as reader:
+    with SQLite(tmp_path) as writer, SQLite(tmp_path) as reader:
         written(writer, "first")
         version = reader.version
         looking = reader._cursor
@@ -78,7 +78,7 @@ def test_what_is_not_new_is_known_without_asking_sqlite(tmp_path: Path, monkeypa
 
 def test_a_commit_of_another_process_is_seen_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
-    with Database(tmp_path) as reader:
+    with SQLite(tmp_path) as reader:
         before = reader.version
         subprocess.run([sys.executable, "-c", WRITING, str(tmp_path)], check=True)
         assert reader.version != before
@@ -89,7 +89,7 @@ def test_a_commit_that_was_cut_short_hides_nothing(
     tmp_path: Path, moment: str, there: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
-    with Database(tmp_path) as reader:
+    with SQLite(tmp_path) as reader:
         before = reader.version
         done = subprocess.run([sys.executable, "-c", CUT_SHORT, str(tmp_path), moment], check=False)
         assert done.returncode == 9
@@ -103,7 +103,7 @@ def test_a_commit_that_was_cut_short_hides_nothing(
 def test_a_commit_that_nobody_counted_is_seen_before_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(sqlite, "monotonic", lambda: now)
-    with Database(tmp_path) as reader:
+    with SQLite(tmp_path) as reader:
         version = reader.version
         with sqlite3.connect(tmp_path / FILE) as stranger:
             stranger.execute(WRITE, ("by hand", 1))
@@ -116,7 +116,7 @@ def test_a_commit_that_nobody_counted_is_seen_before_long(tmp_path: Path, monkey
 def test_where_the_file_cannot_be_had_sqlite_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
     (tmp_path / COMMITS).mkdir()
-    with Database(tmp_path) as writer, Database(tmp_path) as reader:
+    with SQLite(tmp_path) as writer, SQLite(tmp_path) as reader:
         for query in ("first", "second"):
             before = reader.version
             written(writer, query)
@@ -142,7 +142,7 @@ def test_a_file_in_the_place_of_another_is_taken_up_and_a_lost_one_made_again(
 ) -> None:
     now = 100.0
     monkeypatch.setattr(sqlite, "monotonic", lambda: now)
-    with Database(tmp_path) as writer, Database(tmp_path) as reader:
+    with SQLite(tmp_path) as writer, SQLite(tmp_path) as reader:
         own, before = writer.version, reader.version
         (tmp_path / COMMITS).unlink()
         written(writer, "first")
@@ -156,19 +156,19 @@ def test_a_file_in_the_place_of_another_is_taken_up_and_a_lost_one_made_again(
 
 
 def test_the_file_belongs_to_whom_the_ledger_belongs(tmp_path: Path) -> None:
-    Database(tmp_path).close()
+    SQLite(tmp_path).close()
     (tmp_path / COMMITS).unlink()
     (tmp_path / FILE).chmod(0o666)
     if os.geteuid() == 0:
         os.chown(tmp_path / FILE, 65534, 65534)
-    Database(tmp_path).close()
+    SQLite(tmp_path).close()
     ledger, count_file = (tmp_path / FILE).stat(), (tmp_path / COMMITS).stat()
     assert (count_file.st_uid, count_file.st_gid, count_file.st_mode) == (ledger.st_uid, ledger.st_gid, ledger.st_mode)
 
 
 def test_a_commit_in_the_midst_of_looking_is_seen_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
-    with Database(tmp_path) as writer, Database(tmp_path) as reader:
+    with SQLite(tmp_path) as writer, SQLite(tmp_path) as reader:
         cursor, late = reader._cursor, iter(["late"])
 
         class Slow:
@@ -187,10 +187,10 @@ def test_a_writer_that_cannot_read_the_file_counts_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
-    with Database(tmp_path) as reader:
+    with SQLite(tmp_path) as reader:
         with monkeypatch.context() as patch:
-            patch.setattr("evokey.ledger.commits._File", unreadable)
-            writer = Database(tmp_path)
+            patch.setattr("evokey.ledger.sqlite.commits._File", unreadable)
+            writer = SQLite(tmp_path)
         with writer:
             for query in ("first", "second"):
                 before = reader.version
@@ -222,7 +222,7 @@ def test_a_count_that_is_cut_while_it_is_read_hides_nothing(
     tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "TRUSTED", 60.0)
-    with Database(tmp_path) as writer, Database(tmp_path) as reader:
+    with SQLite(tmp_path) as writer, SQLite(tmp_path) as reader:
         for query in ("first", "second", "third"):
             before = reader.version
             os.truncate(tmp_path / COMMITS, size)

@@ -112,10 +112,10 @@ def test_votes_are_read_in_the_order_of_documents_whatever_their_grades(opened: 
     memory.feedback("second", relevant=["w"])
     memory.feedback("third", relevant=["v"])
     memory.add([evokey.Document("v", "another text")])  # what was said of the old one is set aside
-    votes = [(query, actor, list(said.items())) for query, actor, said in memory._lessons.votes(3)]
+    votes = [(query, actor, list(said.items())) for query, actor, said in memory.ledger.lessons.votes(3)]
     assert votes == [("first", "ada", [(1, 1 / 3), (2, -1.0), (3, 1.0)]), ("second", None, [(4, 1.0)])]
-    assert memory._lessons.votes(1) == [("first", "ada", {1: 1 / 3, 2: -1.0, 3: 1.0})]
-    assert memory._lessons.extent(3) == (3, 6) and memory._lessons.extent(1) == (1, 4)
+    assert memory.ledger.lessons.votes(1) == [("first", "ada", {1: 1 / 3, 2: -1.0, 3: 1.0})]
+    assert memory.ledger.lessons.extent(3) == (3, 6) and memory.ledger.lessons.extent(1) == (1, 4)
 
 
 def test_a_ledger_of_a_newer_version_is_refused(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_an_interrupted_add_is_whole_or_nothing_and_leaves_no_double_rows(
     documents = [{"id": id, "text": text} for id, text in texts]
     with evokey.open(tmp_path / "kb") as memory, evokey.open(tmp_path / "fresh") as fresh:
         memory.add(documents[:1])
-        dense = memory._index.retrievers[1]
+        dense = memory.index.retrievers[1]
         with monkeypatch.context() as patched:
             where, what = (dense, "keys") if encoding else (dense.store, "add")
             patched.setattr(where, what, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))

@@ -10,7 +10,7 @@ from conftest import Opener
 
 import evokey
 from evokey.errors import InvalidSettings
-from evokey.ledger.sqlite import Database
+from evokey.ledger.sqlite.database import SQLite
 from evokey.ledger.traffic import Traffic
 
 QUERIES = [f"how do I undo commit {number}" for number in range(200)]
@@ -18,7 +18,7 @@ QUERIES = [f"how do I undo commit {number}" for number in range(200)]
 
 def sampled(folder: Path, queries: list[str], size: int, every: int) -> list[str]:
     folder.mkdir()
-    with Database(folder) as database:
+    with SQLite(folder) as database:
         traffic = Traffic(database, size)
         for at, query in enumerate(queries):
             traffic.note(query)

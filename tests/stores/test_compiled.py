@@ -179,8 +179,8 @@ def test_a_memory_gives_the_same_with_it_and_without(opened: Opener, monkeypatch
     memory.close()
     again = opened()
     after = [ranking(again, query, k=k, epoch=epoch) for query in queries for k in (1, 10) for epoch in (0, None)]
-    store = again._index.retrievers[0].store
-    question, overlay = store.question({"ant": 1}, {}), again._index.overlays(again.stats().epoch).of["bm25"]
+    store = again.index.retrievers[0].store
+    question, overlay = store.question({"ant": 1}, {}), again.index.overlays(again.stats().epoch).of["bm25"]
     scan = store.scan(question)
     assert isinstance(scan, CompiledScan)
     assert overlay.joined(scan, question, 3) is not None

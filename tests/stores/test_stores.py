@@ -78,7 +78,7 @@ def test_bm25_agrees_with_bm25s(opened: Opener, dataset: object, name: str) -> N
         corpus, asked = data.documents, sorted(data.judged)[:100]
     memory = opened(encoder="bm25")
     memory.add(corpus)
-    encoder = memory._index.retrievers[0]._encoder  # type: ignore[attr-defined]
+    encoder = memory.index.retrievers[0]._encoder  # type: ignore[attr-defined]
 
     def tokens(text: str) -> list[str]:
         return [word for word, count in encoder.documents([text])[0].items() for _ in range(int(count))]

@@ -229,7 +229,7 @@ class Taught(Plain):
         """Of the paper's rule, in batches of BATCH lessons, keys evolving whenever these are saturated."""
         if not isinstance(self._memory._policy, Paper):
             return {}
-        index = self._memory._index
+        index = self._memory.index
         epoch = self._memory.epochs()[-1]
         successes = [one for one in index.log(epoch.lessons_to, epoch.omitted).successes if one.retrieved]
         replays = {one.name: Replay(Paper(batch=BATCH, online=True), one, successes) for one in index.retrievers}

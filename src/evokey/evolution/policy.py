@@ -9,8 +9,8 @@ from typing import ClassVar, Protocol
 
 from evokey.evolution.evidence import Taught, taught
 from evokey.evolution.restricted import Own, split
-from evokey.ledger.epochs import Epochs
-from evokey.ledger.lessons import NONE, Lessons, Omitted, Success
+from evokey.ledger.ledger import Ledger
+from evokey.ledger.lessons import NONE, Omitted, Success
 from evokey.search.fusion import Fusion
 from evokey.search.overlay import Overlay
 from evokey.search.retriever import Retriever
@@ -35,8 +35,7 @@ class Proposal:
 class Log:
     """The lessons up to a number, without some, in the forms that policies read."""
 
-    lessons: Lessons
-    epochs: Epochs
+    ledger: Ledger
     up_to: int
     omitted: Omitted = NONE
     restricted: str | None = None
@@ -55,21 +54,20 @@ class Log:
 
     @cached_property
     def _split(self) -> tuple[Taught, Own | None]:
+        lessons, said = self.ledger.lessons, (self.up_to, self.omitted)
         if self.restricted is None:
-            return taught(
-                self.lessons.votes(self.up_to, self.omitted), self.lessons.units(self.up_to, self.omitted)
-            ), None
-        with self.lessons.one_state():
-            restricted, said = self.lessons.restricted(self.restricted), (self.up_to, self.omitted)
-            return split(self.lessons.votes(*said), self.lessons.unit_lessons(*said), restricted)
+            return taught(lessons.votes(*said), lessons.units(*said)), None
+        with self.ledger.read():
+            restricted = lessons.restricted(self.restricted)
+            return split(lessons.votes(*said), lessons.unit_lessons(*said), restricted)
 
     @cached_property
     def successes(self) -> Sequence[Success]:
-        return self.lessons.successes(self.up_to, self.omitted)
+        return self.ledger.lessons.successes(self.up_to, self.omitted)
 
     @property
     def marks(self) -> Sequence[int]:
-        return self.epochs.marks(self.up_to)
+        return self.ledger.epochs.marks(self.up_to)
 
 
 class Policy(Protocol):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evokey.ledger.documents import Position
-from evokey.ledger.lessons import Pool, Pools
+from evokey.ledger.pools import Pool, Pools
 from evokey.search.overlay import UNTAUGHT, Touched
 from evokey.search.retriever import Retriever, search
 from evokey.types import Numbers, Ranking

@@ -160,17 +160,17 @@ class Account:
 
 def report(memory: Memory, *, asked: int = ASKED, named: int = NAMED) -> Account:
     """The account of what the current epoch has learned. Nothing is written."""
-    with memory._index.steady():
+    with memory.index.steady():
         return _report(memory, asked, named)
 
 
 def _report(memory: Memory, asked: int, named: int) -> Account:
     stats = memory.stats()  # brings the index up to the ledger
-    index, epoch = memory._index, memory.epochs()[stats.epoch]
+    index, epoch = memory.index, memory.epochs()[stats.epoch]
     before, after = index.overlays(0), index.overlays(epoch.number)
     log = index.log(epoch.lessons_to, epoch.omitted)
     apart = frozenset(index.restricted.tolist())
-    said = held(log.lessons.credits(epoch.lessons_to, epoch.omitted))
+    said = held(log.ledger.lessons.credits(epoch.lessons_to, epoch.omitted))
     said = [one for one in said if epoch.choice or one.number in apart]
     credits = [one for one in said if one.grade > 0]
     heard = said if any(choice.away for choice in epoch.choice.values()) else credits
@@ -203,8 +203,8 @@ def _report(memory: Memory, asked: int, named: int) -> Account:
 def displacements(memory: Memory) -> list[Displacement]:
     """How far the current epoch has moved each retriever's keys."""
     epoch = memory.stats().epoch
-    after = memory._index.overlays(epoch)
-    return [_displacement(one, after.of[one.name], _moves(one, after.of[one.name])) for one in memory._index.retrievers]
+    after = memory.index.overlays(epoch)
+    return [_displacement(one, after.of[one.name], _moves(one, after.of[one.name])) for one in memory.index.retrievers]
 
 
 def held(credits: Iterable[Credit]) -> list[Credit]:
@@ -323,7 +323,7 @@ class Reader:
         self._memory, self._index = memory, index
 
     def documents(self, numbers: Iterable[int]) -> dict[int, Document]:
-        return self._memory._documents.fetch(numbers)
+        return self._memory.ledger.documents.fetch(numbers)
 
     def ids(self, counts: Mapping[int, int]) -> dict[str, int]:
         return {document.id: counts[number] for number, document in self.documents(counts).items()}

@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import sqlite3
 import uuid
-from contextlib import closing
 from pathlib import Path
 
 from evokey.errors import DamagedLedger, InvalidInput, StorageFailed
-from evokey.ledger.sqlite import FAILURES
-from evokey.ledger.sqlite import FILE as LEDGER
+from evokey.ledger.sqlite import file
+from evokey.ledger.sqlite.file import FILE as LEDGER
 from evokey.settings import FILE as SETTINGS
 from evokey.stores.segments import read_manifest, write_manifest
 
@@ -61,16 +59,8 @@ def _copy_keys(source: Path, target: Path) -> None:
 
 
 def _copy_database(source: Path, target: Path) -> None:
-    """All of it in one transaction: what is written meanwhile is not in it, and waits for nobody."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
-            old.backup(new)
-            faults = [row[0] for row in new.execute("PRAGMA quick_check") if row[0] != "ok"]
-    except sqlite3.OperationalError as error:
-        raise StorageFailed(f"{source} could not be copied to {target.parent} ({error})") from error
-    except FAILURES as error:
-        faults = [str(error)]
+    faults = file.copy(source, target)
     if faults and source.name == LEDGER:
         raise DamagedLedger(
             f"{source} is damaged ({faults[0]}), and was not backed up; look closer with: "

@@ -8,8 +8,7 @@ from evokey.evolution.evidence import sample
 from evokey.evolution.judge import ndcg
 from evokey.evolution.policy import Log
 from evokey.inspect import explain
-from evokey.ledger.documents import Documents
-from evokey.ledger.protection import ProtectedQueries
+from evokey.ledger.ledger import Ledger
 from evokey.search.index import Index
 from evokey.types import DocumentChange, Epoch, EpochDiff, Numbers, QueryChange
 
@@ -17,26 +16,24 @@ COMPARED = 400
 """How many taught queries are asked."""
 
 
-def diff(
-    index: Index, documents: Documents, protected: ProtectedQueries, epochs: tuple[Epoch, Epoch], among: Numbers | None
-) -> EpochDiff:
+def diff(index: Index, ledger: Ledger, epochs: tuple[Epoch, Epoch], among: Numbers | None) -> EpochDiff:
     """among: the documents that a caller who is not the owner may know of; the taught questions are not his then."""
     a, b = (epoch.number for epoch in epochs)
-    changed = _document_changes(index, documents, a, b, among)
+    changed = _document_changes(index, ledger, a, b, among)
     if among is not None:
         return EpochDiff(a, b, changed, [], 0)
-    asked = _known(index.log(max(epoch.lessons_to for epoch in epochs), _missing(*epochs)), protected)
+    asked = _known(index.log(max(epoch.lessons_to for epoch in epochs), _missing(*epochs)), ledger)
     queries = sample(list(asked), COMPARED)
-    compared = [_query_change(index, documents, query, asked[query], a, b) for query in queries]
+    compared = [_query_change(index, ledger, query, asked[query], a, b) for query in queries]
     return EpochDiff(a, b, changed, [one for one in compared if one.before != one.after], len(queries))
 
 
-def _known(log: Log, protected: ProtectedQueries) -> Mapping[str, Mapping[int, float]]:
+def _known(log: Log, ledger: Ledger) -> Mapping[str, Mapping[int, float]]:
     """Protected and taught queries and what is right for them, restricted documents too."""
     own = {} if log.own is None else log.own.grades
     taught = {**own, **log.taught.grades}
     taught |= {query: {**own[query], **taught[query]} for query in own}
-    return {**protected.numbered(), **taught}
+    return {**ledger.protected.numbered(), **taught}
 
 
 def _missing(before: Epoch, after: Epoch) -> frozenset[int]:
@@ -46,26 +43,22 @@ def _missing(before: Epoch, after: Epoch) -> frozenset[int]:
     return frozenset(missing[0] & missing[1])
 
 
-def _query_change(
-    index: Index, documents: Documents, query: str, grades: Mapping[int, float], a: int, b: int
-) -> QueryChange:
+def _query_change(index: Index, ledger: Ledger, query: str, grades: Mapping[int, float], a: int, b: int) -> QueryChange:
     found = [index.ranked(query, 10, index.overlays(number)).numbers for number in (a, b)]
     # Another thread may delete what is compared: a document that is gone is in neither list.
-    there = documents.fetch({number for one in found for number in one.tolist()})
+    there = ledger.documents.fetch({number for one in found for number in one.tolist()})
     ids = [[there[number].id for number in one.tolist() if number in there] for one in found]
     quality = [ndcg(one, grades) for one in found]
     return QueryChange(query, ids[0], ids[1], quality[0], quality[1])
 
 
-def _document_changes(
-    index: Index, documents: Documents, a: int, b: int, among: Numbers | None
-) -> list[DocumentChange]:
+def _document_changes(index: Index, ledger: Ledger, a: int, b: int, among: Numbers | None) -> list[DocumentChange]:
     overlays = [index.overlays(number) for number in (a, b)]
     touched = {number for one in overlays for overlay in one.of.values() for number in overlay.all_documents.tolist()}
     if among is not None:
         touched &= set(among.tolist())
     found = []
-    for number, document in documents.fetch(sorted(touched)).items():
+    for number, document in ledger.documents.fetch(sorted(touched)).items():
         taught = [max(len(overlay.part(number).taught(number)[0]) for overlay in one.of.values()) for one in overlays]
         moved = [
             {one.name: explain.moved(one, number, known.of[one.name]) for one in index.retrievers} for known in overlays

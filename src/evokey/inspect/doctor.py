@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,13 +12,9 @@ import numpy as np
 
 from evokey import memory as memory_
 from evokey import trust
-from evokey.errors import DamagedLedger, InvalidSettings
-from evokey.ledger.documents import Documents
-from evokey.ledger.lessons import Pools
-from evokey.ledger.sqlite import FAILURES, Database, check_seal
-from evokey.ledger.sqlite import FILE as LEDGER
-from evokey.ledger.words import Words
-from evokey.ledger.writers import Writers, owns
+from evokey.errors import InvalidSettings
+from evokey.ledger.ledger import Ledger
+from evokey.ledger.sqlite import file
 from evokey.registry import Named, encoder_cost
 from evokey.search.indexing import Watch, attempt, named, reason
 from evokey.search.retriever import Retriever
@@ -47,15 +41,15 @@ BACKUP = (
 def examined(folder: Path) -> list[Finding]:
     """Look at everything, change nothing."""
     trust.links(folder)  # raises where reading would wait for good
-    found = [Finding(what, BACKUP) for what in _ledger_faults(folder / LEDGER)]
+    found = [Finding(what, BACKUP) for what in file.find_faults(folder)]
     settings = whole(folder)
     found += [Finding(f"{keys}: keys of an encoder that {FILE} does not name", UNNAMED) for keys in _unnamed(folder)]
     for retriever in settings.retrievers:
         keys = folder / "keys" / retriever.encoder
-        faults = damaged(keys) or _foreign(folder / LEDGER, keys)
+        faults = damaged(keys) or _foreign(folder, keys)
         found += [Finding(what, REBUILD) for what in faults]
         if not found and encoder_cost(retriever.encoder, retriever.options) != "nothing":
-            found += [Finding(what, REBUILD) for what in _without_keys(folder / LEDGER, keys)]
+            found += [Finding(what, REBUILD) for what in _without_keys(folder, keys)]
     return found
 
 
@@ -65,27 +59,17 @@ def _unnamed(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.glob(f"keys/*/{MANIFEST}") if path.parent.name not in names)
 
 
-def _foreign(ledger: Path, keys: Path) -> list[str]:
+def _foreign(folder: Path, keys: Path) -> list[str]:
     """Keys beside a ledger that they were not made from."""
     manifest, numbers = read_manifest(keys), covered(keys)
-    if manifest is None or not len(numbers):
+    if manifest is None or not len(numbers) or file.owns_keys(folder, manifest.writer, int(numbers.max())):
         return []
-    try:
-        with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as connection:
-            if owns(connection, manifest.writer, int(numbers.max())):
-                return []
-    except FAILURES:
-        return []  # of an earlier version; or the ledger itself is at fault, and that is said already
     return [f"{keys}: made for other documents than the ledger has (it was restored or replaced); they are not used"]
 
 
-def _without_keys(ledger: Path, keys: Path) -> list[str]:
+def _without_keys(folder: Path, keys: Path) -> list[str]:
     """Keys that cost nothing may be in memory only, and are made at open; all others belong on disk."""
-    connection = sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)
-    try:
-        ids = dict(connection.execute("SELECT number, id FROM documents ORDER BY number"))
-    finally:
-        connection.close()
+    ids = file.document_ids(folder)
     missing = [ids[number] for number in np.setdiff1d(list(ids), covered(keys)).tolist()]
     if not missing:
         return []
@@ -99,13 +83,13 @@ def rebuilt(folder: Path) -> int:
     are on disk.
     """
     settings = trusted(folder, trust.allowed(folder))
-    with Database(folder) as database:
-        database.take_lock()
+    with Ledger(folder) as ledger:
+        ledger.lock()
         for one in retrievers(settings, folder):
-            _renew(one, database, keep=one.cost != "nothing")
+            _renew(one, ledger, keep=one.cost != "nothing")
             one.save(force=True)
-        Pools(database).clear()
-        return len(Documents(database))
+        ledger.pools.clear()
+        return len(ledger.documents)
 
 
 def reencoded(folder: Path, encoders: Sequence[Named] = ()) -> tuple[int, EpochReport | None]:
@@ -127,10 +111,10 @@ def reencoded(folder: Path, encoders: Sequence[Named] = ()) -> tuple[int, EpochR
             "encoder 'given' takes its vectors from the caller: add the documents again with new ones"
         )
     made = retrievers(settings, folder)
-    with Database(folder) as database:
-        database.take_lock()
+    with Ledger(folder) as ledger:
+        ledger.lock()
         for one in made:
-            _renew(one, database, keep=False)
+            _renew(one, ledger, keep=False)
         replaced(folder, settings)
         for one in made:
             one.store.save(force=True)
@@ -142,15 +126,14 @@ def reencoded(folder: Path, encoders: Sequence[Named] = ()) -> tuple[int, EpochR
     return found
 
 
-def _renew(retriever: Retriever, database: Database, *, keep: bool) -> None:
+def _renew(retriever: Retriever, ledger: Ledger, *, keep: bool) -> None:
     """Make the keys of all documents, or of those that have none, in memory; an encoder that fails is an error."""
-    documents = Documents(database)
-    live = documents.live()
-    retriever.store.origin = Writers(database)
+    live = ledger.documents.live()
+    retriever.store.origin = ledger.writers
     if keep:
         retriever.store.load(live)
     missing = retriever.store.rows.uncovered(live)
-    encoding = attempt(retriever, documents, missing, Words(documents), Watch(len(missing), 1))
+    encoding = attempt(retriever, ledger.documents, missing, ledger.words, Watch(len(missing), 1))
     if encoding.failure is not None:
         raise encoding.failure
     if encoding.refused:
@@ -165,16 +148,3 @@ def _sweep(folder: Path, names: set[str]) -> None:
     for path in (folder / "keys").iterdir():
         if path.name not in names:
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _ledger_faults(path: Path) -> list[str]:
-    try:
-        check_seal(path.parent)
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-            faults = [row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
-            broken = [f"a broken reference in {row[0]}" for row in connection.execute("PRAGMA foreign_key_check")]
-            return faults + broken
-    except DamagedLedger as error:
-        return [str(error)]
-    except FAILURES as error:
-        return [f"{path}: {error}"]

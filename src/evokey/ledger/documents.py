@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from evokey.checks import shown
 from evokey.errors import UnknownDocument
-from evokey.ledger.sqlite import Database
+from evokey.ledger.database import Database
 from evokey.ledger.writers import Writers
 from evokey.types import Document, Numbers, Vectors
 
@@ -22,8 +20,8 @@ COMPARED = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 RESTRICTED = "SELECT number FROM facts WHERE field = ? AND value NOT IN ('', 0)"
 """The numbers of restricted documents, some of them more than once. SQLite has 0 for false."""
 BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
-BATCH = 500
-"""Values in one SQL statement: below every SQLite's limit."""
+COLUMNS = ("number", "id", "title", "text", "metadata", "hash", "vector")
+FETCHED = ", ".join(f"d.{name}" for name in ("number", "id", "text", "title", "metadata"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +51,27 @@ class Documents:
     def put(self, documents: Sequence[Document], vectors: Vectors | None) -> tuple[list[Entry], list[int]]:
         """Insert or replace; return the entries to index and the numbers that are gone. Equal content stays put."""
         latest = {document.id: row for row, document in enumerate(documents)}
-        with self._db.write() as connection:
+        with self._db.write():
             known = {row["id"]: row for row in self._rows("id", list(latest))}
             entries, gone = list[Entry](), list[int]()
             for id, row in latest.items():
                 document, vector = documents[row], None if vectors is None else vectors[row]
                 old = known.get(id)
                 if old is not None and old["hash"] == document.hash and _same_vector(old["vector"], vector):
-                    self._describe(connection, old["number"], document)
+                    self._describe(old["number"], document)
                     continue
                 if old is not None:
                     gone.append(old["number"])
-                    self._drop(connection, [old["number"]])
+                    self._drop([old["number"]])
                 if not entries:
-                    self._writers.sign(connection)
-                entries.append(self._insert(connection, document, vector))
+                    self._writers.sign()
+                entries.append(self._insert(document, vector))
         return entries, gone
 
     def delete(self, ids: Sequence[str]) -> list[int]:
-        with self._db.write() as connection:
+        with self._db.write():
             numbers = list(self.numbers(ids).values())
-            self._drop(connection, numbers)
+            self._drop(numbers)
         return numbers
 
     def get(self, id: str) -> Document:
@@ -85,7 +83,7 @@ class Documents:
     def numbers(self, ids: Iterable[str], among: Numbers | None = None) -> dict[str, int]:
         """Number by id; an id that is not here, or not among those given, is an error naming it."""
         wanted = list(dict.fromkeys(ids))
-        found = {row["id"]: row["number"] for row in self._rows("id", wanted, "id, number")}
+        found = {row["id"]: row["number"] for row in self._rows("id", wanted, ("id", "number"))}
         if among is not None:
             found = {id: number for id, number in found.items() if number in among}
         missing = [id for id in wanted if id not in found]
@@ -96,11 +94,11 @@ class Documents:
 
     def fetch(self, numbers: Iterable[int]) -> dict[int, Document]:
         """Those of them that are there."""
-        wanted, found = list(numbers), dict[int, Document]()
-        for start in range(0, len(wanted), BATCH):
-            batch = wanted[start : start + BATCH]
-            for number, id, text, title, metadata in self._db.all(_by_number(len(batch)), batch):
-                found[number] = _document(id, text, title, metadata)
+        wanted, found, sql = list(numbers), dict[int, Document](), self._db.dialect
+        for start in range(0, len(wanted), sql.batch):
+            batch = wanted[start : start + sql.batch]
+            for number, *told in self._db.all(sql.select_by_number(FETCHED, len(batch)), batch):
+                found[number] = _document(*told)
         return found
 
     def entries(self, numbers: Sequence[int]) -> Iterator[Entry]:
@@ -112,21 +110,16 @@ class Documents:
     def twins(self, entries: Sequence[Entry]) -> dict[int, int]:
         """Number of each of these new documents → number of an older one with the same content, where there is one."""
         first = min(entry.number for entry in entries)
-        found: dict[str, int] = {}
-        hashes = list({entry.document.hash for entry in entries})
-        for start in range(0, len(hashes), BATCH):
-            batch = hashes[start : start + BATCH]
-            marks = ",".join("?" * len(batch))
-            sql = f"SELECT hash, min(number) FROM documents WHERE hash IN ({marks}) AND number < ? GROUP BY hash"
-            found |= dict(self._db.all(sql, [*batch, first]))
+        sql = "SELECT hash, min(number) FROM documents WHERE hash IN {} AND number < ? GROUP BY hash"
+        found = dict(self._db.find(sql, {entry.document.hash for entry in entries}, first))
         return {entry.number: found[hash] for entry in entries if (hash := entry.document.hash) in found}
 
     def live(self) -> Numbers:
         return np.array([row[0] for row in self._db.all("SELECT number FROM documents ORDER BY number")], np.int64)
 
     def position(self) -> Position:
-        newest = self._db.one("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'documents'")[0]
-        removals = self._db.one("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'removed'")[0]
+        last = self._db.dialect.last_number
+        newest, removals = self._db.one(f"SELECT {last('documents')}, {last('removed')}")
         return Position(int(newest), int(removals))
 
     def changes(self, since: Position) -> tuple[list[int], list[int]]:
@@ -148,8 +141,8 @@ class Documents:
     def count_empty(self, among: Sequence[int] | None = None) -> int:
         sql, values = "SELECT count(*) FROM documents WHERE trim(title || text, ?) = ''", [BLANKS]
         if among is not None:
-            sql += " AND number IN (SELECT value FROM json_each(?))"
-            values.append(json.dumps(list(among)))
+            sql += f" AND number {self._db.dialect.in_list}"
+            values.append(self._db.dialect.list(among))
         return int(self._db.one(sql, values)[0])
 
     def where(self, filter: Mapping[str, Any]) -> Numbers:
@@ -170,36 +163,24 @@ class Documents:
 
     def nested(self, field: str) -> str | None:
         """The id of a document whose metadata holds an object under this field, where filters do not see it."""
-        row = self._db.one(
-            "SELECT d.id FROM documents d, json_each(d.metadata) j WHERE j.key = ? AND (j.type = 'object' OR "
-            "(j.type = 'array' AND EXISTS (SELECT 1 FROM json_each(j.value) i WHERE i.type IN ('object', 'array'))))",
-            (field,),
-        )
+        row = self._db.one(self._db.dialect.nested, (field,))
         return None if row is None else str(row[0])
 
     def _within(self, field: str, bounds: Mapping[str, float]) -> Numbers:
         conditions = " AND ".join(f"value {COMPARED[bound]} ?" for bound in bounds)
-        sql = f"SELECT DISTINCT number FROM facts WHERE field = ? AND typeof(value) != 'text' AND {conditions}"
+        number = self._db.dialect.is_number
+        sql = f"SELECT DISTINCT number FROM facts WHERE field = ? AND {number} AND {conditions}"
         return np.sort(np.array([row[0] for row in self._db.all(sql, (field, *bounds.values()))], np.int64))
 
     def _having(self, field: str, values: list[Any]) -> Numbers:
-        found = set[int]()
-        for start in range(0, len(values), BATCH):
-            batch = values[start : start + BATCH]
-            sql = f"SELECT DISTINCT number FROM facts WHERE field = ? AND value IN ({','.join('?' * len(batch))})"
-            found.update(row[0] for row in self._db.all(sql, (field, *batch)))
-        return np.array(sorted(found), np.int64)
+        sql = "SELECT DISTINCT number FROM facts WHERE value IN {} AND field = ?"
+        return np.array(sorted({row[0] for row in self._db.find(sql, values, field)}), np.int64)
 
-    def _rows(self, column: str, values: Sequence[Any], what: str = "*") -> Iterator[Mapping[str, Any]]:
-        names = what.split(", ") if what != "*" else ["number", "id", "title", "text", "metadata", "hash", "vector"]
-        for start in range(0, len(values), BATCH):
-            batch = list(values[start : start + BATCH])
-            marks = ",".join("?" * len(batch))
-            sql = f"SELECT {', '.join(names)} FROM documents WHERE {column} IN ({marks})"
-            for row in self._db.all(sql, batch):
-                yield dict(zip(names, row, strict=True))
+    def _rows(self, column: str, values: Sequence[Any], what: Sequence[str] = COLUMNS) -> Iterator[Mapping[str, Any]]:
+        for row in self._db.find(f"SELECT {', '.join(what)} FROM documents WHERE {column} IN {{}}", values):
+            yield dict(zip(what, row, strict=True))
 
-    def _insert(self, connection: sqlite3.Connection, document: Document, vector: Vectors | None) -> Entry:
+    def _insert(self, document: Document, vector: Vectors | None) -> Entry:
         values = (
             document.id,
             document.title,
@@ -208,28 +189,27 @@ class Documents:
             document.hash,
             None if vector is None else vector.tobytes(),
         )
-        cursor = connection.execute(
+        number = self._db.insert(
             "INSERT INTO documents(id, title, text, metadata, hash, vector) VALUES (?,?,?,?,?,?)", values
         )
-        number = int(cursor.lastrowid or 0)
-        self._state_facts(connection, number, document)
+        self._state_facts(number, document)
         return Entry(number, document, vector)
 
-    def _describe(self, connection: sqlite3.Connection, number: int, document: Document) -> None:
-        connection.execute(
+    def _describe(self, number: int, document: Document) -> None:
+        self._db.run(
             "UPDATE documents SET metadata = ? WHERE number = ?", (json.dumps(dict(document.metadata)), number)
         )
-        connection.execute("DELETE FROM facts WHERE number = ?", (number,))
-        self._state_facts(connection, number, document)
+        self._db.run("DELETE FROM facts WHERE number = ?", (number,))
+        self._state_facts(number, document)
 
-    def _state_facts(self, connection: sqlite3.Connection, number: int, document: Document) -> None:
-        connection.executemany(
+    def _state_facts(self, number: int, document: Document) -> None:
+        self._db.run_many(
             "INSERT INTO facts VALUES (?,?,?)", [(number, field, value) for field, value in _facts(document)]
         )
 
-    def _drop(self, connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
-        connection.executemany("DELETE FROM documents WHERE number = ?", [(number,) for number in numbers])
-        connection.executemany("INSERT INTO removed(number) VALUES (?)", [(number,) for number in numbers])
+    def _drop(self, numbers: Sequence[int]) -> None:
+        self._db.run_many("DELETE FROM documents WHERE number = ?", [(number,) for number in numbers])
+        self._db.run_many("INSERT INTO removed(number) VALUES (?)", [(number,) for number in numbers])
 
 
 def _facts(document: Document) -> Iterator[tuple[str, Any]]:
@@ -237,14 +217,6 @@ def _facts(document: Document) -> Iterator[tuple[str, Any]]:
         for item in value if isinstance(value, list | tuple) else [value]:
             if isinstance(item, str | int | float):
                 yield field, item
-
-
-@cache
-def _by_number(count: int) -> str:
-    """A statement that reads so many documents. A join: SQLite would sort what is in an IN first."""
-    marks = ",".join(["(?)"] * count)
-    columns = ", ".join(f"d.{name}" for name in ("number", "id", "text", "title", "metadata"))
-    return f"SELECT {columns} FROM (VALUES {marks}) AS v CROSS JOIN documents AS d ON d.number = v.column1"
 
 
 def _document(id: str, text: str, title: str, metadata: str) -> Document:

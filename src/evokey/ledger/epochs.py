@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from evokey.ledger.sqlite import Database
+from evokey.ledger.database import Database
 from evokey.types import Choice, Epoch, Reach
 
 COLUMNS = "number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach"
@@ -36,9 +36,7 @@ class Epochs:
         return (int(row[0]), _numbers(row[1])) if row else (0, frozenset())
 
     def ask(self, lessons_to: int, omitted: frozenset[int]) -> None:
-        with self._db.write() as connection:
-            row = (1, lessons_to, _ranges(omitted))
-            connection.execute("INSERT OR REPLACE INTO asked(only, lessons_to, omitted) VALUES (?,?,?)", row)
+        self._db.put("asked", [(1, lessons_to, _ranges(omitted))])
 
     def all(self) -> list[Epoch]:
         """Oldest first, the untaught one included."""
@@ -57,13 +55,11 @@ class Epochs:
         choice = json.dumps({name: asdict(one) for name, one in epoch.choice.items()})
         written = (choice, json.dumps(dict(epoch.weights)), epoch.time, json.dumps(dict(epoch.report)))
         reach = None if epoch.reach is None else json.dumps(asdict(epoch.reach))
-        with self._db.write() as connection:
-            cursor = connection.execute(
-                "INSERT INTO epochs(kind, lessons_to, choice, weights, time, report, omitted, reach)"
-                " VALUES (?,?,?,?,?,?,?,?)",
-                (epoch.kind, epoch.lessons_to, *written, _ranges(epoch.omitted), reach),
-            )
-        return int(cursor.lastrowid or 0)
+        return self._db.insert(
+            "INSERT INTO epochs(kind, lessons_to, choice, weights, time, report, omitted, reach)"
+            " VALUES (?,?,?,?,?,?,?,?)",
+            (epoch.kind, epoch.lessons_to, *written, _ranges(epoch.omitted), reach),
+        )
 
     @property
     def redacted(self) -> int:
@@ -72,8 +68,7 @@ class Epochs:
 
     def redact(self, up_to: int) -> None:
         """Mark epochs whose lessons were partly forgotten."""
-        with self._db.write() as connection:
-            connection.execute("UPDATE epochs SET redacted = 1 WHERE number <= ?", (up_to,))
+        self._db.run("UPDATE epochs SET redacted = 1 WHERE number <= ?", (up_to,))
 
 
 UNTAUGHT = Epoch(0, "untaught", 0, {}, {}, 0.0, {})

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from evokey.ledger.sqlite import Database
+from evokey.ledger.database import Database
 from evokey.types import Expansion, Spent, Unit
 
 NOTHING = Spent()
@@ -46,14 +46,10 @@ class Expansions:
     def put(self, expansion: Expansion, expander: str, time: float) -> None:
         units = json.dumps([[unit.text, unit.positive] for unit in expansion.units])
         told = (expansion.expander, units, expansion.search, expansion.model, expansion.prompt, time, expansion.like)
-        with self._db.write() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO expansions VALUES (?,?,?,?,?,?,?,?,?)", (expansion.query, expander, *told)
-            )
+        self._db.put("expansions", [(expansion.query, expander, *told)])
 
     def drop(self, query: str) -> None:
-        with self._db.write() as connection:
-            connection.execute("DELETE FROM expansions WHERE query = ?", (query,))
+        self._db.run("DELETE FROM expansions WHERE query = ?", (query,))
 
     def alike(self, query: str) -> str | None:
         """The earlier query whose expansion this one was given."""
@@ -63,11 +59,10 @@ class Expansions:
     def count(self, spent: Spent = NOTHING, saved: int = 0, false_hits: int = 0) -> None:
         """Add to the bill."""
         values = {**asdict(spent), "saved": saved, "false_hits": false_hits}
-        with self._db.write() as connection:
-            connection.executemany(
-                "INSERT INTO tally VALUES (?,?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
-                [(name, value) for name, value in values.items() if value],
-            )
+        self._db.run_many(
+            "INSERT INTO tally VALUES (?,?) ON CONFLICT (name) DO UPDATE SET value = tally.value + excluded.value",
+            [(name, value) for name, value in values.items() if value],
+        )
 
     def bill(self) -> Bill:
         known = dict(self._db.all("SELECT name, value FROM tally"))
@@ -77,9 +72,9 @@ class Expansions:
 
     def forget(self, queries: Sequence[str]) -> set[str]:
         """Erase the expansions of these, and those that others were given because of them. Returns their units."""
-        named = json.dumps(list(queries))
-        gone = "WHERE query IN (SELECT value FROM json_each(?1)) OR alike IN (SELECT value FROM json_each(?1))"
-        with self._db.write() as connection:
-            rows = connection.execute(f"SELECT units FROM expansions {gone}", (named,)).fetchall()
-            connection.execute(f"DELETE FROM expansions {gone}", (named,))
+        sql = self._db.dialect
+        gone, values = f"WHERE query {sql.in_list} OR alike {sql.in_list}", (sql.list(queries),) * 2
+        with self._db.write():
+            rows = self._db.all(f"SELECT units FROM expansions {gone}", values)
+            self._db.run(f"DELETE FROM expansions {gone}", values)
         return {text for row in rows for text, _ in json.loads(row[0])}

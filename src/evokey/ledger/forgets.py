@@ -7,7 +7,7 @@ part in that transaction. It goes when nothing is left: whoever writes next fini
 from __future__ import annotations
 
 from evokey.erasure import Erasure
-from evokey.ledger.sqlite import Database
+from evokey.ledger.database import Database
 
 TABLES = ("lessons", "verdicts", "held", "pools", "pins", "expansions", "traffic", "erasing")
 """Those that hold what can be forgotten."""
@@ -25,9 +25,9 @@ class Forgets:
         return int(row[0]) if row else 0
 
     def note(self, erasure: Erasure) -> None:
-        with self._db.write() as connection:
-            connection.execute("INSERT OR REPLACE INTO forgets VALUES (1, ?)", (self.count + 1,))
-            connection.execute("INSERT INTO erasing(what, waits_for) VALUES (?,?)", (erasure.to_json(), INTERRUPTED))
+        with self._db.write():
+            self._db.put("forgets", [(1, self.count + 1)])
+            self._db.run("INSERT INTO erasing(what, waits_for) VALUES (?,?)", (erasure.to_json(), INTERRUPTED))
 
     @property
     def waits_for(self) -> str | None:
@@ -37,8 +37,7 @@ class Forgets:
 
     def wait(self, reason: str) -> None:
         if self.waits_for != reason:
-            with self._db.write() as connection:
-                connection.execute("UPDATE erasing SET waits_for = ?", (reason,))
+            self._db.run("UPDATE erasing SET waits_for = ?", (reason,))
 
     def erasures(self) -> list[Erasure]:
         """What other files must still erase."""
@@ -50,5 +49,4 @@ class Forgets:
         self._db.rewrite(TABLES, first="UPDATE erasing SET what = NULL")
 
     def finish(self) -> None:
-        with self._db.write() as connection:
-            connection.execute("DELETE FROM erasing")
+        self._db.run("DELETE FROM erasing")

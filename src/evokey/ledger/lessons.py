@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from evokey.ledger.database import Database
 from evokey.ledger.documents import RESTRICTED
-from evokey.ledger.sqlite import Database
-from evokey.types import Lesson, Ranking, Vectors, Verdict
+from evokey.types import Lesson, Vectors, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +42,6 @@ class Lessons:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def one_state(self) -> AbstractContextManager[None]:
-        """Several readings of one state of the ledger."""
-        return self._db.read()
-
     def __len__(self) -> int:
         return int(self._db.one("SELECT count(*) FROM lessons")[0])
 
@@ -69,13 +63,12 @@ class Lessons:
     ) -> Lesson:
         blob = None if vector is None else vector.tobytes()
         shown = json.dumps(list(retrieved))
-        with self._db.write() as connection:
-            cursor = connection.execute(
+        with self._db.write():
+            number = self._db.insert(
                 "INSERT INTO lessons(query, units, actor, verifier, time, retrieved, vector) VALUES (?,?,?,?,?,?,?)",
                 (query, json.dumps(list(units)), actor, verifier, time, shown, blob),
             )
-            number = int(cursor.lastrowid or 0)
-            connection.executemany(
+            self._db.run_many(
                 "INSERT INTO verdicts VALUES (?,?,?,?)",
                 [(number, verdict.document, verdict.hash, verdict.grade) for verdict in verdicts],
             )
@@ -83,27 +76,26 @@ class Lessons:
 
     def credits(self, up_to: int, omitted: Omitted = NONE) -> list[Credit]:
         """Verdicts that hold today, of the lessons up to a number, in order of arrival."""
-        within, values = _within("l.number", up_to, omitted)
+        within, values = self._within("l.number", up_to, omitted)
         rows = self._db.all(
             "SELECT l.number, l.query, l.actor, d.number, v.grade "
-            "FROM lessons l JOIN verdicts v ON v.lesson = l.number "
-            f"JOIN documents d ON d.id = v.document AND d.hash = v.hash WHERE {within} ORDER BY l.number, d.number",
+            f"FROM lessons l JOIN verdicts v ON v.lesson = l.number {HOLDS} WHERE {within} ORDER BY l.number, d.number",
             values,
         )
         return [Credit(*row) for row in rows]
 
     def votes(self, up_to: int, omitted: Omitted = NONE) -> list[Vote]:
         """The same, lesson by lesson: what each says about which documents."""
-        within, values = _within("v.lesson", up_to, omitted)
+        within, values = self._within("v.lesson", up_to, omitted)
+        numbers = self._db.dialect.join_texts("d.number")
         rows = self._db.all(
-            "SELECT v.lesson, v.grade, group_concat(d.number) FROM verdicts v "
-            f"JOIN documents d ON d.id = v.document AND d.hash = v.hash WHERE {within} GROUP BY v.lesson, v.grade",
+            f"SELECT v.lesson, v.grade, {numbers} FROM verdicts v {HOLDS} WHERE {within} GROUP BY v.lesson, v.grade",
             values,
         )
         said: dict[int, dict[int, float]] = {}
         several = set()
-        for lesson, grade, numbers in rows:  # a row for each verdict would take twice the time
-            found = dict.fromkeys(sorted(map(int, numbers.split(","))), grade)
+        for lesson, grade, told in rows:  # a row for each verdict would take twice the time
+            found = dict.fromkeys(sorted(map(int, told.split(","))), grade)
             if said.setdefault(lesson, found) is not found:
                 said[lesson] |= found
                 several.add(lesson)
@@ -120,12 +112,13 @@ class Lessons:
     def successes(self, up_to: int, omitted: Omitted = NONE) -> list[Success]:
         """Lessons up to a number in which some document was right, in order, with what they had retrieved."""
         right = "EXISTS (SELECT 1 FROM verdicts v WHERE v.lesson = l.number AND v.grade > 0)"
-        within, values = _within("l.number", up_to, omitted)
+        within, values = self._within("l.number", up_to, omitted)
         rows = self._db.all(
             f"SELECT number, query, units FROM lessons l WHERE {within} AND {right} ORDER BY number", values
         )
+        elements = self._db.dialect.elements("l.retrieved", "r")
         shown = self._db.all(
-            "SELECT l.number, d.number FROM lessons l, json_each(l.retrieved) r JOIN documents d ON d.id = r.value "
+            f"SELECT l.number, d.number FROM lessons l, {elements} JOIN documents d ON d.id = r.value "
             f"WHERE {within} ORDER BY l.number, r.key",
             values,
         )
@@ -170,7 +163,7 @@ class Lessons:
 
     def units(self, up_to: int, omitted: Omitted = NONE) -> dict[str, list[str]]:
         """Expansion units by query, each once, in alphabetical order."""
-        within, values = _within("number", up_to, omitted)
+        within, values = self._within("number", up_to, omitted)
         rows = self._db.all(f"SELECT query, units FROM lessons WHERE {within} AND units != '[]'", values)
         found: dict[str, set[str]] = {}
         for query, units in rows:
@@ -179,13 +172,14 @@ class Lessons:
 
     def unit_lessons(self, up_to: int, omitted: Omitted = NONE) -> list[tuple[str, Sequence[str], Sequence[int]]]:
         """Lessons with expansion units: a query, its units, and the documents (numbers) that it holds for today."""
-        within, values = _within("l.number", up_to, omitted)
+        within, values = self._within("l.number", up_to, omitted)
+        numbers = self._db.dialect.join_texts("d.number")
         rows = self._db.all(
-            f"SELECT l.query, l.units, group_concat(d.number) FROM lessons l JOIN verdicts v ON v.lesson = l.number "
+            f"SELECT l.query, l.units, {numbers} FROM lessons l JOIN verdicts v ON v.lesson = l.number "
             f"{HOLDS} WHERE {within} AND l.units != '[]' GROUP BY l.number ORDER BY l.number",
             values,
         )
-        return [(query, json.loads(units), [int(one) for one in numbers.split(",")]) for query, units, numbers in rows]
+        return [(query, json.loads(units), [int(one) for one in told.split(",")]) for query, units, told in rows]
 
     def restricted(self, field: str) -> frozenset[int]:
         """Of the documents that lessons hold for, the restricted ones."""
@@ -208,7 +202,8 @@ class Lessons:
 
     def texts(self) -> set[str]:
         """All that lessons say: queries and units."""
-        rows = self._db.all("SELECT query FROM lessons UNION SELECT u.value FROM lessons l, json_each(l.units) u")
+        units = self._db.dialect.elements("l.units", "u")
+        rows = self._db.all(f"SELECT query FROM lessons UNION SELECT u.value FROM lessons l, {units}")
         return {row[0] for row in rows}
 
     def vectors(self, after: int = 0) -> dict[str, Vectors]:
@@ -242,15 +237,15 @@ class Lessons:
 
     def numbers(self, up_to: int, omitted: Omitted = NONE) -> list[int]:
         """Of the lessons up to a number, in order."""
-        within, values = _within("number", up_to, omitted)
+        within, values = self._within("number", up_to, omitted)
         return [row[0] for row in self._db.all(f"SELECT number FROM lessons WHERE {within} ORDER BY number", values)]
 
     def count_pending(self, up_to: int, omitted: Omitted, about: Sequence[int] | None = None) -> int:
         """Lessons, not on hold, beyond those up to a number; of all, or those that name some of these documents."""
-        within, values = _within("number", up_to, omitted)
+        within, values = self._within("number", up_to, omitted)
         sql = f"SELECT count(*) FROM lessons WHERE number NOT IN ({HELD}) AND NOT ({within})"
         if about is not None:
-            sql, values = f"{sql} AND {ABOUT}", (*values, json.dumps(list(about)))
+            sql, values = f"{sql} AND {self._about}", (*values, self._db.dialect.list(about))
         return int(self._db.one(sql, values)[0])
 
     def held(self) -> Omitted:
@@ -260,36 +255,36 @@ class Lessons:
     def hold(self, numbers: Iterable[int]) -> int:
         """Put lessons on hold; returns how many were not. One that is not there is left out."""
         rows = [(number,) for number in numbers]
-        with self._db.write() as connection:
-            self._drop_pools(connection, rows)
-            sql = "INSERT OR IGNORE INTO held SELECT number FROM lessons WHERE number = ?"
-            return connection.executemany(sql, rows).rowcount
+        with self._db.write():
+            self._drop_pools(rows)
+            sql = "INSERT INTO held SELECT number FROM lessons WHERE number = ? ON CONFLICT DO NOTHING"
+            return self._db.run_many(sql, rows)
 
     def release(self, numbers: Iterable[int]) -> int:
         """Let lessons on hold take part again; returns how many were on hold."""
         rows = [(number,) for number in numbers]
-        with self._db.write() as connection:
-            self._drop_pools(connection, rows)
-            return connection.executemany("DELETE FROM held WHERE lesson = ?", rows).rowcount
+        with self._db.write():
+            self._drop_pools(rows)
+            return self._db.run_many("DELETE FROM held WHERE lesson = ?", rows)
 
-    def _drop_pools(self, connection: sqlite3.Connection, rows: Sequence[tuple[int]]) -> None:
+    def _drop_pools(self, rows: Sequence[tuple[int]]) -> None:
         """Where vectors come from the caller, which lessons take part decides how a query is asked."""
         handed = "SELECT query FROM lessons WHERE vector IS NOT NULL AND number = ?"
-        connection.executemany(f"DELETE FROM pools WHERE query IN ({handed})", rows)
+        self._db.run_many(f"DELETE FROM pools WHERE query IN ({handed})", rows)
 
     def count_about(self, numbers: Sequence[int], *, held: bool = False) -> int:
         """Lessons that name some of these documents; or those of them that are on hold."""
-        sql = f"SELECT count(*) FROM lessons WHERE {ABOUT}" + (f" AND number IN ({HELD})" if held else "")
-        return int(self._db.one(sql, (json.dumps(list(numbers)),))[0])
+        sql = f"SELECT count(*) FROM lessons WHERE {self._about}" + (f" AND number IN ({HELD})" if held else "")
+        return int(self._db.one(sql, (self._db.dialect.list(numbers),))[0])
 
     def set_aside(self, among: Sequence[int] | None = None) -> int:
         """Verdicts whose document is gone or says something else now; or on some documents that say something else."""
         if among is not None:
             sql = (
                 "SELECT count(*) FROM verdicts v JOIN documents d ON d.id = v.document AND d.hash != v.hash "
-                "WHERE d.number IN (SELECT value FROM json_each(?))"
+                f"WHERE d.number {self._db.dialect.in_list}"
             )
-            return int(self._db.one(sql, (json.dumps(list(among)),))[0])
+            return int(self._db.one(sql, (self._db.dialect.list(among),))[0])
         return int(
             self._db.one(
                 "SELECT count(*) FROM verdicts v LEFT JOIN documents d ON d.id = v.document AND d.hash = v.hash "
@@ -303,34 +298,42 @@ class Lessons:
         given = {condition: value for condition, value in conditions.items() if value is not None}
         matching = "SELECT number FROM lessons" + (" WHERE " + " AND ".join(given) if given else "")
         values = list(given.values())
-        with self._db.write() as connection:
+        with self._db.write():
             handed = f"SELECT query FROM lessons WHERE vector IS NOT NULL AND number IN ({matching})"
-            connection.execute(f"DELETE FROM pools WHERE query IN ({handed})", values)
+            self._db.run(f"DELETE FROM pools WHERE query IN ({handed})", values)
             if document is None:
-                touched = [row[0] for row in connection.execute(matching, values)]
-                connection.executemany("DELETE FROM lessons WHERE number = ?", [(number,) for number in touched])
+                touched = [row[0] for row in self._db.all(matching, values)]
+                self._db.run_many("DELETE FROM lessons WHERE number = ?", [(number,) for number in touched])
             else:
                 sql = f"SELECT lesson FROM verdicts WHERE document = ? AND lesson IN ({matching})"
-                touched = [row[0] for row in connection.execute(sql, [document, *values])]
-                connection.executemany(
+                touched = [row[0] for row in self._db.all(sql, [document, *values])]
+                self._db.run_many(
                     "DELETE FROM verdicts WHERE document = ? AND lesson = ?", [(document, lesson) for lesson in touched]
                 )
-                connection.execute("DELETE FROM lessons WHERE number NOT IN (SELECT lesson FROM verdicts)")
+                self._db.run("DELETE FROM lessons WHERE number NOT IN (SELECT lesson FROM verdicts)")
             if actor is None and document is None:
-                connection.execute("DELETE FROM pins WHERE query = ?", (query,))
-            connection.execute(
+                self._db.run("DELETE FROM pins WHERE query = ?", (query,))
+            self._db.run(
                 "DELETE FROM pools WHERE query NOT IN (SELECT query FROM lessons UNION SELECT query FROM pins "
                 "UNION SELECT query FROM traffic)"
             )
         return len(touched)
 
+    @property
+    def _about(self) -> str:
+        """A condition: a lesson that names some of the documents whose numbers are given."""
+        naming = "SELECT v.lesson FROM verdicts v JOIN documents d ON d.id = v.document"
+        return f"number IN ({naming} WHERE d.number {self._db.dialect.in_list})"
+
+    def _within(self, column: str, up_to: int, omitted: Omitted) -> tuple[str, tuple[Any, ...]]:
+        """A condition, and its values: the lessons up to a number without those that are omitted."""
+        if not omitted:
+            return f"{column} <= ?", (up_to,)
+        sql = self._db.dialect
+        return f"{column} <= ? AND {column} NOT {sql.in_list}", (up_to, sql.list(sorted(omitted)))
+
 
 HELD = "SELECT lesson FROM held"
-ABOUT = (
-    "number IN (SELECT v.lesson FROM verdicts v JOIN documents d ON d.id = v.document "
-    "WHERE d.number IN (SELECT value FROM json_each(?)))"
-)
-"""A lesson that names some of the documents whose numbers are given."""
 SELECTED = {
     "query": "l.query = ?",
     "actor": "l.actor = ?",
@@ -338,13 +341,6 @@ SELECTED = {
     "document": "l.number IN (SELECT lesson FROM verdicts WHERE document = ?)",
 }
 """What lessons are chosen by."""
-
-
-def _within(column: str, up_to: int, omitted: Omitted) -> tuple[str, tuple[Any, ...]]:
-    """A condition, and its values: the lessons up to a number without those that are omitted."""
-    if not omitted:
-        return f"{column} <= ?", (up_to,)
-    return f"{column} <= ? AND {column} NOT IN (SELECT value FROM json_each(?))", (up_to, json.dumps(sorted(omitted)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,46 +352,3 @@ class Success:
     units: tuple[str, ...]
     retrieved: tuple[int, ...]
     """Numbers of the documents, best first; those that are gone or changed are left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    ranking: Ranking
-    newest: int
-    removals: int
-    """The documents it was taken among: Position when it was made."""
-
-
-class Pools:
-    """The untaught top documents of taught queries, kept so that evolving need not search the corpus."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
-
-    def put(self, retriever: str, pools: Mapping[str, Pool]) -> None:
-        rows = [
-            (
-                retriever,
-                query,
-                pool.ranking.numbers.tobytes(),
-                pool.ranking.scores.tobytes(),
-                pool.newest,
-                pool.removals,
-            )
-            for query, pool in pools.items()
-        ]
-        with self._db.write() as connection:
-            connection.executemany("INSERT OR REPLACE INTO pools VALUES (?,?,?,?,?,?)", rows)
-
-    def clear(self) -> None:
-        with self._db.write() as connection:
-            connection.execute("DELETE FROM pools")
-
-    def get(self, retriever: str) -> dict[str, Pool]:
-        rows = self._db.all(
-            "SELECT query, numbers, scores, newest, removals FROM pools WHERE retriever = ?", (retriever,)
-        )
-        return {
-            query: Pool(Ranking(np.frombuffer(numbers, np.int64), np.frombuffer(scores, np.float64)), newest, removals)
-            for query, numbers, scores, newest, removals in rows
-        }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evokey.ledger.sqlite import Database
+from evokey.ledger.database import Database
 
 
 class ProtectedQueries:
@@ -16,10 +16,10 @@ class ProtectedQueries:
 
     def put(self, query: str, grades: Mapping[str, float]) -> None:
         """Protect a query, replacing what was protected before; without documents, stop protecting it."""
-        with self._db.write() as connection:
-            connection.execute("DELETE FROM pins WHERE query = ?", (query,))
+        with self._db.write():
+            self._db.run("DELETE FROM pins WHERE query = ?", (query,))
             rows = [(query, document, grade) for document, grade in grades.items()]
-            connection.executemany("INSERT INTO pins VALUES (?,?,?)", rows)
+            self._db.run_many("INSERT INTO pins VALUES (?,?,?)", rows)
 
     def all(self) -> dict[str, dict[str, float]]:
         """Query → document id → grade."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
-from evokey.ledger.documents import BATCH
-from evokey.ledger.sqlite import Database
+from evokey.ledger.database import Database
 
 
 class Sources:
@@ -15,21 +13,15 @@ class Sources:
 
     def put(self, ids: Iterable[str], paths: Mapping[str, str]) -> None:
         """Note where documents came from; one without a path is nobody's file from now on."""
-        with self._db.write() as connection:
-            connection.executemany("DELETE FROM sources WHERE document = ?", [(id,) for id in ids])
-            connection.executemany("INSERT INTO sources VALUES (?,?)", paths.items())
+        with self._db.write():
+            self._db.run_many("DELETE FROM sources WHERE document = ?", [(id,) for id in ids])
+            self._db.run_many("INSERT INTO sources VALUES (?,?)", list(paths.items()))
 
     def paths(self, ids: Iterable[str]) -> dict[str, str | None]:
         """Of those ids that are in the memory, the path that each came from."""
-        sql = "SELECT d.id, s.path FROM documents d LEFT JOIN sources s ON s.document = d.id WHERE d.id IN"
-        return dict(self._rows(sql, ids))
+        sql = "SELECT d.id, s.path FROM documents d LEFT JOIN sources s ON s.document = d.id WHERE d.id IN {}"
+        return dict(self._db.find(sql, dict.fromkeys(ids)))
 
     def ids(self, paths: Iterable[str]) -> dict[str, str]:
         """Of those paths that a document came from, its id."""
-        return dict(self._rows("SELECT path, document FROM sources WHERE path IN", paths))
-
-    def _rows(self, sql: str, values: Iterable[str]) -> Iterator[Any]:
-        wanted = list(dict.fromkeys(values))
-        for start in range(0, len(wanted), BATCH):
-            batch = wanted[start : start + BATCH]
-            yield from self._db.all(f"{sql} ({','.join('?' * len(batch))})", batch)
+        return dict(self._db.find("SELECT path, document FROM sources WHERE path IN {}", dict.fromkeys(paths)))

@@ -8,12 +8,11 @@ a process that writes anyway.
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 from collections.abc import Mapping, Sequence
 
+from evokey.ledger.database import Database
 from evokey.ledger.forgets import Forgets
-from evokey.ledger.sqlite import Database
 
 
 class Traffic:
@@ -41,14 +40,13 @@ class Traffic:
         queries that had to make room."""
         if not self._noted:
             return []
-        with self._db.write() as connection:
+        with self._db.write():
             with self._mutex:
                 noted, self._noted = _smallest(self._noted, self._size), {}
                 if self._forgets.count != self._since:
                     return []
-            connection.executemany("INSERT OR IGNORE INTO traffic VALUES (?,?)", noted)
-            beyond = "SELECT query FROM traffic ORDER BY hash, query LIMIT -1 OFFSET ?"
-            gone = [row[0] for row in connection.execute(beyond, (self._size,))]
+            self._db.run_many("INSERT INTO traffic VALUES (?,?) ON CONFLICT DO NOTHING", noted)
+            gone = self.queries()[self._size :]
             self._erase(gone)
         return gone
 
@@ -72,11 +70,11 @@ class Traffic:
         """Out of the sample, and out of the pools unless a lesson or a protected query needs them there."""
         if not queries:
             return
-        named = (json.dumps(list(queries)),)
-        with self._db.write() as connection:
-            connection.execute("DELETE FROM traffic WHERE query IN (SELECT value FROM json_each(?))", named)
-            connection.execute(
-                "DELETE FROM pools WHERE query IN (SELECT value FROM json_each(?)) "
+        sql, named = self._db.dialect, (self._db.dialect.list(queries),)
+        with self._db.write():
+            self._db.run(f"DELETE FROM traffic WHERE query {sql.in_list}", named)
+            self._db.run(
+                f"DELETE FROM pools WHERE query {sql.in_list} "
                 "AND query NOT IN (SELECT query FROM lessons UNION SELECT query FROM pins)",
                 named,
             )

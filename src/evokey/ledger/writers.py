@@ -7,13 +7,10 @@ writer. They belong to a ledger that has this writer, and no later one that bega
 
 from __future__ import annotations
 
-import sqlite3
+from collections.abc import Callable
+from typing import Any
 
-from evokey.ledger.sqlite import Database
-
-NEXT = "SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'documents'"
-SIGN = f"INSERT INTO writers(name, first) SELECT ?, ({NEXT}) WHERE NOT EXISTS (SELECT 1 FROM writers WHERE name = ?)"
-LATER = "SELECT min(first) FROM writers WHERE seq > ?"
+from evokey.ledger.database import Database, Dialect
 
 
 class Writers:
@@ -26,21 +23,23 @@ class Writers:
         row = self._db.one("SELECT name FROM writers ORDER BY seq DESC LIMIT 1")
         return str(row[0]) if row else ""
 
-    def sign(self, connection: sqlite3.Connection) -> None:
+    def sign(self) -> None:
         """In a transaction that is about to add documents; once for each that is open."""
-        connection.execute(SIGN, (self._db.name, self._db.name))
+        if self._db.one("SELECT 1 FROM writers WHERE name = ?", (self._db.name,)) is None:
+            first = f"{self._db.dialect.last_number('documents')} + 1"
+            self._db.run(f"INSERT INTO writers(name, first) SELECT ?, {first}", (self._db.name,))
 
     def owns(self, writer: str, newest: int) -> bool:
         """Asked of the state that is committed now: keys on disk may be newer than what a reader holds on to."""
-        with self._db.latest() as connection:
-            return owns(connection, writer, newest)
+        with self._db.one_now() as one:
+            return owns(one, self._db.dialect, writer, newest)
 
 
-def owns(connection: sqlite3.Connection, writer: str, newest: int) -> bool:
+def owns(one: Callable[..., Any], dialect: Dialect, writer: str, newest: int) -> bool:
     """Whether documents up to a number, as that writer left them, are those of this ledger. Keys of a time when nobody
-    signed come before all writers."""
-    found = connection.execute("SELECT seq FROM writers WHERE name = ?", (writer,)).fetchone() if writer else (0,)
-    if found is None or newest >= connection.execute(NEXT).fetchone()[0]:
+    signed come before all writers. one: reads a row."""
+    found = one("SELECT seq FROM writers WHERE name = ?", (writer,)) if writer else (0,)
+    if found is None or newest > one(f"SELECT {dialect.last_number('documents')}")[0]:
         return False
-    later = connection.execute(LATER, found).fetchone()[0]
+    later = one("SELECT min(first) FROM writers WHERE seq > ?", found)[0]
     return later is None or newest < later

@@ -23,13 +23,9 @@ import numpy as np
 from evokey.errors import ServiceFailed
 from evokey.evolution import restricted as restricted_
 from evokey.evolution.policy import Log, Policy
-from evokey.ledger.documents import Documents, Entry, Position
-from evokey.ledger.epochs import Epochs
-from evokey.ledger.forgets import Forgets
-from evokey.ledger.lessons import NONE, Lessons, Omitted
-from evokey.ledger.sqlite import Database
-from evokey.ledger.words import Words
-from evokey.ledger.writers import Writers
+from evokey.ledger.documents import Entry, Position
+from evokey.ledger.ledger import Ledger
+from evokey.ledger.lessons import NONE, Omitted
 from evokey.search.fusion import DEPTH, Fusion
 from evokey.search.indexing import Progress, Watch, attempt, encode, named, reason
 from evokey.search.overlay import UNTAUGHT, Overlay
@@ -60,7 +56,7 @@ class Overlays:
 class Index:
     def __init__(
         self,
-        database: Database,
+        ledger: Ledger,
         retrievers: Sequence[Retriever],
         fusion: Fusion,
         policy: Policy,
@@ -68,11 +64,9 @@ class Index:
     ) -> None:
         """restricted: the field of the metadata that marks restricted documents, if any are."""
         self._field, self.restricted, self._regrouped = restricted, NO_NUMBERS, 0
-        self._database, self.retrievers, self.fusion, self._policy = database, retrievers, fusion, policy
-        self._documents, self._lessons, self._epochs = Documents(database), Lessons(database), Epochs(database)
-        self._words, self._forgets = Words(self._documents), Forgets(database)
+        self._ledger, self.retrievers, self.fusion, self._policy = ledger, retrievers, fusion, policy
         for one in retrievers:
-            one.store.origin = Writers(database)
+            one.store.origin = ledger.writers
         self.given = next((one for one in retrievers if isinstance(one, GivenRetriever)), None)
         self._mutex = threading.RLock()
         self._version = NEVER
@@ -155,14 +149,14 @@ class Index:
         found = self._composed.get(self.epoch if number is None else number)
         if found is not None:
             return found
-        with self._mutex, self._database.read():
-            if not self._database.in_write:
+        with self._mutex, self._ledger.read():
+            if not self._ledger.in_write:
                 self._follow()
             return self._compose(self.epoch if number is None else number)
 
     def _compose(self, number: int) -> Overlays:
         if number not in self._composed:
-            self._keep(number, self.composed(self._epochs.get(number)))
+            self._keep(number, self.composed(self._ledger.epochs.get(number)))
         return self._composed[number]
 
     def _keep(self, number: int, overlays: Overlays) -> None:
@@ -175,7 +169,7 @@ class Index:
         untaught = {one.name: UNTAUGHT for one in self.retrievers}
         if not epoch.choice and (self._field is None or not epoch.lessons_to):
             return Overlays(untaught, self._untaught_weights)
-        since, log = self._forgets.count, self.log(epoch.lessons_to, epoch.omitted)
+        since, log = self._ledger.forgets.count, self.log(epoch.lessons_to, epoch.omitted)
         taught, beyond = untaught | {}, untaught
         for one in self.retrievers:
             own = epoch.choice.get(one.name, NOTHING)  # an epoch older than an encoder taught it nothing
@@ -197,12 +191,12 @@ class Index:
 
     def drop_forgotten(self, log: Log, since: int) -> None:
         """Keep nothing encoded of what was forgotten while it was read; since: how many forgets there had been."""
-        if self._forgets.count == since:
+        if self._ledger.forgets.count == since:
             return
         heard = [log.taught] if log.own is None else [log.taught, log.own]
         said = {text for one in heard for text in (*one.queries, *one.wrong, *chain(*one.units.values()))}
         for one in self.retrievers:
-            one.forget(sorted(said - self._lessons.texts()))
+            one.forget(sorted(said - self._ledger.lessons.texts()))
 
     @contextmanager
     def published(self) -> Iterator[Callable[[int, Overlays], None]]:
@@ -224,10 +218,10 @@ class Index:
     def log(self, up_to: int, omitted: Omitted = NONE) -> Log:
         """The lessons up to a number, without some. The last reading is kept for as long as it says what the ledger
         says: a published epoch is composed from what was read to propose it."""
-        state = up_to, omitted, self._lessons.extent(up_to), self._documents.position(), self._regrouped
+        state = up_to, omitted, self._ledger.lessons.extent(up_to), self._ledger.documents.position(), self._regrouped
         with self._mutex:
             if self._read is None or self._read[0] != state:
-                self._read = state, Log(self._lessons, self._epochs, up_to, omitted, self._field)
+                self._read = state, Log(self._ledger, up_to, omitted, self._field)
             return self._read[1]
 
     # ---- following the ledger
@@ -239,9 +233,9 @@ class Index:
         taken: list[bool] = []
         try:
             taken.extend(map(self._mutex.acquire, (wait,)))  # in one step: taken and noted, whatever interrupts
-            version = self._database.version
+            version = self._ledger.version
             if taken[0] and self.behind:
-                with self._database.read():
+                with self._ledger.read():
                     self._follow()
                 self._version = version
         finally:
@@ -258,19 +252,19 @@ class Index:
     @property
     def behind(self) -> bool:
         """Whether the ledger has changed, or keys have come that were nowhere before."""
-        if self._database.version != self._version:
+        if self._ledger.version != self._version:
             return True
         return bool(self.lacking) and any(one.store.changed for one in self.retrievers if one.name in self.lacking)
 
     def _follow(self) -> None:
-        position, epoch = self._documents.position(), self._epochs.current
-        added, removed = self._documents.changes(self.position)
+        position, epoch = self._ledger.documents.position(), self._ledger.epochs.current
+        added, removed = self._ledger.documents.changes(self.position)
         live = np.concatenate([self.live, np.array(added, np.int64)])
         if removed:
             live = live[~np.isin(live, np.array(removed, np.int64))]
         lacking = self.lacking
         if added or removed or lacking or self._version == NEVER:
-            self._words.stale = True
+            self._ledger.words.stale = True
             self.lacking = {
                 one.name: missing
                 for one in self.retrievers
@@ -280,15 +274,15 @@ class Index:
         lensed = {name for one in self._composed.values() for name, overlay in one.of.items() if overlay.lens}
         # Which chunk a text matches follows BM25's weights, and so do the words that a lens of words brings.
         weighed = any(self._policy.weighs or one.store.rows.several or one.name in lensed for one in sparse)
-        changed = bool(weighed and added) or self._documents.touch_lessons(self.position.newest, removed)
-        set_apart = NO_NUMBERS if self._field is None else self._documents.restricted(self._field)
+        changed = bool(weighed and added) or self._ledger.documents.touch_lessons(self.position.newest, removed)
+        set_apart = NO_NUMBERS if self._field is None else self._ledger.documents.restricted(self._field)
         if not np.array_equal(set_apart, self.restricted):
             self.restricted, changed = set_apart, True
             self._regrouped += 1
-        if changed or lacking or self._epochs.redacted != self._redacted:
+        if changed or lacking or self._ledger.epochs.redacted != self._redacted:
             self._composed = {}
         self.remember()
-        self.position, self.live, self._redacted = position, live, self._epochs.redacted
+        self.position, self.live, self._redacted = position, live, self._ledger.epochs.redacted
         if epoch != self.epoch and self._version != NEVER:
             with suppress(ServiceFailed):  # a search that needs the encoder says so itself
                 self._compose(epoch)  # composed before it is searched: searches go on with the epoch before
@@ -321,7 +315,7 @@ class Index:
 
     def _made(self, retriever: Retriever, numbers: Numbers, watch: Watch) -> list[Keys]:
         """The keys of documents that are in the ledger, as far as the encoder makes them."""
-        encoding = attempt(retriever, self._documents, numbers, self._words, watch)
+        encoding = attempt(retriever, self._ledger.documents, numbers, self._ledger.words, watch)
         if encoding.failure is not None:
             log.warning("some documents have no keys by %s yet: %s", retriever.name, reason(encoding.failure))
         if encoding.refused:
@@ -338,17 +332,17 @@ class Index:
             yield
         except BaseException:
             self._ready = {}
-            self._words.restart()
+            self._ledger.words.restart()
             raise
 
     def encode(self, entries: Sequence[Entry], progress: Progress | None = None) -> None:
         """Make the keys of documents that this transaction writes, or raise."""
         if not entries:
             return
-        self._words.stale = True
+        self._ledger.words.stale = True
         watch = Watch(len(entries), len(self.retrievers), progress)
         costly = any(one.cost != "nothing" for one in self.retrievers)
-        twins = self._documents.twins(entries) if costly else {}
+        twins = self._ledger.documents.twins(entries) if costly else {}
         self._ready = {one.name: self._encoded(one, entries, twins, watch) for one in self.retrievers}
 
     def _encoded(
@@ -356,13 +350,13 @@ class Index:
     ) -> list[Keys]:
         """The keys of these documents: those of an equal document where they cost something, and else made."""
         if retriever.cost == "nothing":
-            return encode(retriever, entries, self._words, watch)
+            return encode(retriever, entries, self._ledger.words, watch)
         rows = retriever.store.rows
         old = np.array(list(twins.values()), np.int64)
         known = set(np.setdiff1d(old, rows.uncovered(old)).tolist()) - rows.dead
         equal = {number: twin for number, twin in twins.items() if twin in known}
         new = [entry for entry in entries if entry.number not in equal]
-        made = encode(retriever, new, self._words, watch)
+        made = encode(retriever, new, self._ledger.words, watch)
         return [Keys(*retriever.store.copies(equal)), *made] if equal else made
 
     @property
@@ -399,13 +393,13 @@ class Index:
         if self.given is None:
             return
         if self._field is not None:
-            self.given.remember_apart(self._lessons.public_vectors(self._field), self._lessons.vectors())
+            self.given.remember_apart(self._ledger.lessons.public_vectors(self._field), self._ledger.lessons.vectors())
             return
         number, mark = self._remembered
-        afresh = mark != self._lessons.mark(number)
-        self.given.remember(self._lessons.vectors(0 if afresh else number), afresh=afresh)
-        last = self._lessons.last
-        self._remembered = last, self._lessons.mark(last)
+        afresh = mark != self._ledger.lessons.mark(number)
+        self.given.remember(self._ledger.lessons.vectors(0 if afresh else number), afresh=afresh)
+        last = self._ledger.lessons.last
+        self._remembered = last, self._ledger.lessons.mark(last)
 
     def save(self, *, force: bool = False) -> None:
         """Write base keys that are only in memory: when they are many, or now if forced."""

@@ -1,0 +1,67 @@
+"""What the ledger asks of the database that it is kept in: plain SQL, with `?` in the place of values.
+
+SQLite is one (`ledger/sqlite/`). Another one is a class like this, with its dialect and its migrations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+
+class Dialect(Protocol):
+    """Parts of statements that databases write in different ways: see sqlite/dialect.py."""
+
+    batch: int
+    in_list: str
+    is_number: str
+    nested: str
+
+    def list(self, values: Iterable[int | str]) -> Any: ...
+    def elements(self, column: str, name: str) -> str: ...
+    def join_texts(self, column: str) -> str: ...
+    def last_number(self, table: str) -> str: ...
+    def select_by_number(self, columns: str, count: int) -> str: ...
+
+
+class Database(Protocol):
+    name: str
+    """By which it signs what it writes."""
+    dialect: Dialect
+
+    def one(self, sql: str, values: Any = ()) -> Any:
+        """The first row; None: there is none."""
+
+    def all(self, sql: str, values: Any = ()) -> list[Any]: ...
+
+    def find(self, sql: str, values: Iterable[Any], *more: Any) -> Iterator[Any]:
+        """The rows of a statement that has `{}` in the place of a list of values; `more` are values after the list."""
+
+    def one_now(self) -> AbstractContextManager[Callable[..., Any]]:
+        """`one` of what is committed now, whatever state `read` holds on to."""
+
+    def read(self) -> AbstractContextManager[None]:
+        """Several reads of one state."""
+
+    def write(self) -> AbstractContextManager[None]:
+        """All that is written inside, or nothing. Nested calls join the outer one."""
+
+    def run(self, sql: str, values: Any = ()) -> int:
+        """Write; returns how many rows changed."""
+
+    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> int:
+        """The same statement for many rows."""
+
+    def insert(self, sql: str, values: Any) -> int:
+        """Returns the number that the new row got."""
+
+    def put(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows, in the place of those with the same key."""
+
+    def rewrite(self, tables: Sequence[str], first: str) -> None:
+        """Leave no copy of deleted rows in the free space of these tables, after one more statement, all in one
+        transaction."""
+
+    def empty_log(self, patience: float) -> bool:
+        """Leave nothing in the write-ahead log; False where a reader still needs some after so many seconds."""

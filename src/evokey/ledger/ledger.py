@@ -1,0 +1,85 @@
+"""The ledger: what a memory knows for good, in tables of one database. Everything else is derived from it.
+
+Nobody outside of this room sees the database. Several reads of one state go inside `read`, and what must be written
+together inside `write`. Writing takes a lock that one process has at a time, and keeps it until `close`.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Self
+
+from evokey.ledger.documents import Documents
+from evokey.ledger.epochs import Epochs
+from evokey.ledger.expansions import Expansions
+from evokey.ledger.forgets import Forgets
+from evokey.ledger.lessons import Lessons
+from evokey.ledger.pools import Pools
+from evokey.ledger.protection import ProtectedQueries
+from evokey.ledger.sources import Sources
+from evokey.ledger.sqlite.database import SQLite
+from evokey.ledger.traffic import Traffic
+from evokey.ledger.words import Words
+from evokey.ledger.writers import Writers
+
+
+class Ledger:
+    def __init__(self, folder: Path, *, traffic: int = 0) -> None:
+        """traffic: how many of the queries that are searched are kept."""
+        self._database = database = SQLite(folder)
+        self.documents, self.sources = Documents(database), Sources(database)
+        self.words = Words(self.documents)
+        self.writers = Writers(database)
+        self.lessons, self.pools = Lessons(database), Pools(database)
+        self.epochs, self.protected = Epochs(database), ProtectedQueries(database)
+        self.expansions = Expansions(database)
+        self.forgets = Forgets(database)
+        self.traffic = Traffic(database, traffic)
+
+    @property
+    def version(self) -> int:
+        """Changes when anybody, here or elsewhere, has committed."""
+        return self._database.version
+
+    def read(self) -> AbstractContextManager[None]:
+        """Several reads of one state."""
+        return self._database.read()
+
+    def write(self) -> AbstractContextManager[None]:
+        """All that is written inside, or nothing. Nested calls join the outer one."""
+        return self._database.write()
+
+    @property
+    def in_write(self) -> bool:
+        """Whether this thread is inside of `write`."""
+        return self._database.in_write
+
+    def lock(self) -> None:
+        """Become the one process that writes, until close."""
+        self._database.lock.take()
+
+    def lock_if_free(self) -> AbstractContextManager[bool]:
+        """The same for a moment; False where another process writes, or nobody can. Who has the lock keeps it."""
+        return self._database.lock.take_if_free()
+
+    @property
+    def locked(self) -> bool:
+        """Whether this is the process that writes."""
+        return self._database.lock.taken
+
+    def scrub(self, patience: float) -> bool:
+        """Leave no copy of what was forgotten, in free space or in the write-ahead log; False where another process
+        still reads that log after so many seconds."""
+        if self.forgets.erasures():
+            self.forgets.clean()
+        return self._database.empty_log(patience)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
