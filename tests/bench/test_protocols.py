@@ -97,12 +97,12 @@ def test_taught_overlapping_and_disjoint_queries_are_told_apart() -> None:
         (asked("o", "shares one", "d1", "d2"), asked("n", "shares none", "d3"), asked("r", "taught", "d1")),
     )
     found = {name: [one.id for one in ones] for name, ones in dealt.groups().items()}
-    assert found == {"taught": ["t"], "untaught": ["o", "n"], "overlap": ["o"], "disjoint": ["n"]}
+    assert found == {"taught": ["t"], "untaught": ["o", "n"], "related": ["o"], "unrelated": ["n"]}
 
 
 def test_a_judged_wrong_document_makes_no_overlap() -> None:
     dealt = Split((Question("t", "a", {"d1": 1, "d2": 0}),), (Question("o", "b", {"d2": 1}),))
-    assert [one.id for one in dealt.groups()["disjoint"]] == ["o"]
+    assert [one.id for one in dealt.groups()["unrelated"]] == ["o"]
 
 
 def test_batches_hold_all_lessons_in_order_in_parts_of_nearly_equal_size() -> None:

@@ -36,17 +36,17 @@ def test_untaught_nothing_is_found_and_taught_one_wording_finds_the_other(tmp_pa
     folder = small_sets.gap(tmp_path / "gap")
     untaught, taught = (outcome(folder, tmp_path, policy=policy) for policy in ("none", "guarded"))
     assert (ndcg(untaught), ndcg(untaught, "taught")) == (0, 0)
-    assert (ndcg(taught), ndcg(taught, "taught"), ndcg(taught, "overlap")) == (1, 1, 1)
-    assert taught["counts"] == {"taught": 24, "untaught": 24, "overlap": 24, "disjoint": 0}
-    assert taught["disjoint"] is None
+    assert (ndcg(taught), ndcg(taught, "taught"), ndcg(taught, "related")) == (1, 1, 1)
+    assert taught["counts"] == {"taught": 24, "untaught": 24, "related": 24, "unrelated": 0}
+    assert taught["unrelated"] is None
 
 
 def test_what_no_lesson_touches_is_reported_apart_and_stays_unfound(tmp_path: Path) -> None:
     folder = small_sets.gap(tmp_path / "gap")
     found = outcome(folder, tmp_path, protocol="holdout", rate=0.5)
-    assert found["counts"]["overlap"] + found["counts"]["disjoint"] == found["queries"] == 24
-    assert (ndcg(found, "overlap"), ndcg(found, "disjoint"), ndcg(found, "taught")) == (1, 0, 1)
-    assert ndcg(found) == pytest.approx(found["counts"]["overlap"] / 24)
+    assert found["counts"]["related"] + found["counts"]["unrelated"] == found["queries"] == 24
+    assert (ndcg(found, "related"), ndcg(found, "unrelated"), ndcg(found, "taught")) == (1, 0, 1)
+    assert ndcg(found) == pytest.approx(found["counts"]["related"] / 24)
 
 
 def test_the_official_protocol_tests_what_train_has_taught(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from evokey.bench.data import Dataset
 from evokey.errors import InvalidInput
 
 PROTOCOLS = ("holdout", "official", "same-intent", "stream")
-GROUPS = ("taught", "untaught", "overlap", "disjoint")
+GROUPS = ("taught", "untaught", "related", "unrelated")
 Grades = Mapping[str, float]
 
 
@@ -49,8 +49,8 @@ class Split:
     def groups(self) -> dict[str, list[Question]]:
         """Questions that must be reported apart.
 
-        taught: they taught. untaught: tested, and nobody taught their words. Of these, overlap: share a right document
-        with a taught one; disjoint: share none, so nothing was learned about what they seek.
+        taught: they taught. untaught: tested, and nobody taught their words. Of these, related: share a right document
+        with a taught one; unrelated: share none, so nothing was learned about what they seek.
         """
         said = {one.text for one in self.taught}
         touched = frozenset[str]().union(*(one.right for one in self.taught))
@@ -58,8 +58,8 @@ class Split:
         return {
             "taught": list(self.taught),
             "untaught": untaught,
-            "overlap": [one for one in untaught if one.right & touched],
-            "disjoint": [one for one in untaught if not one.right & touched],
+            "related": [one for one in untaught if one.right & touched],
+            "unrelated": [one for one in untaught if not one.right & touched],
         }
 
     def batches(self, count: int) -> list[tuple[Question, ...]]:

@@ -36,7 +36,7 @@ from evokey.errors import EvokeyError, InvalidInput
 from evokey.protocols import LLM
 
 log = logging.getLogger("evokey")
-FORMAT = 1
+FORMAT = 2
 BATCHES = 10
 TAUGHT_ASKED = 1_000
 """Taught queries that are asked again, at the most."""
@@ -356,7 +356,7 @@ def _point(
     groups = Split(known, dealt.tested).groups()
     asked = {one.id: one for one in (*dealt.tested, *following)}
     values = measures.judged(asked.values(), {id: clock.search(system, one) for id, one in asked.items()})
-    parts = {"metrics": dealt.tested, "overlap": groups["overlap"], "disjoint": groups["disjoint"], "next": following}
+    parts = {"metrics": dealt.tested, "related": groups["related"], "unrelated": groups["unrelated"], "next": following}
     means = {name: measures.mean(values, [one.id for one in ones]) for name, ones in parts.items()}
     return {"taught": len(known), **means}
 

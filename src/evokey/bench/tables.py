@@ -35,7 +35,7 @@ def quality(grid: Grid) -> list[Row]:
 
 
 def groups(grid: Grid) -> list[Row]:
-    """nDCG@10 of taught, untaught, label-overlap and label-disjoint queries, apart."""
+    """nDCG@10 of taught, untaught, related and unrelated queries, apart."""
     return [
         {
             **_named(setting),
@@ -119,7 +119,7 @@ def streams(grid: Grid) -> list[Row]:
         for policy, found in grid.of(setting).items():
             for points in zip(*(one["stream"] for one in found if one.get("stream")), strict=False):
                 means = {
-                    part: _mean(point[part] for point in points) for part in ("metrics", "overlap", "disjoint", "next")
+                    part: _mean(point[part] for point in points) for part in ("metrics", "related", "unrelated", "next")
                 }
                 rows.append({**_named(setting), "policy": policy, "taught": points[0]["taught"], **means})
     return rows
