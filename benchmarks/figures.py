@@ -25,7 +25,7 @@ def main() -> None:
         "expanders": partial(charts.bubbles, expansion["asked"], expansion["taught"]),
         "evolve-cost": partial(charts.corpus_cost, loaded("speed.json")["growth"]),
     }
-    print("written:", ", ".join(path.name for path in style.written(drawn, RESULTS)))
+    print("written:", ", ".join(path.name for path in style.save(drawn, RESULTS)))
 
 
 if __name__ == "__main__":

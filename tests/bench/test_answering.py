@@ -16,7 +16,7 @@ from evokey.bench.data import load
 from evokey.bench.grid import Grid
 from evokey.bench.lab import Lab
 from evokey.bench.protocols import split
-from evokey.bench.runs import Run, carry_out
+from evokey.bench.runs import Run, measure
 from evokey.errors import InvalidInput
 
 
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 def outcome(folder: Path, policy: str, llm: Reading, monkeypatch: pytest.MonkeyPatch, **given: Any) -> dict[str, Any]:
     monkeypatch.setattr(runs, "model", lambda name: llm)
     run = Run(str(folder), "bm25", "same-intent", None, 0, policy, **given)
-    return carry_out(run, folder.parent)
+    return measure(run, folder.parent)
 
 
 def test_live_expansion_asks_the_model_for_every_question(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +59,7 @@ def test_answers_are_as_good_as_what_was_found(folder: Path, monkeypatch: pytest
     assert rows["none"]["p"] is None
     assert rows["guarded"]["p"] == pytest.approx(2 / 2**10)
     assert (rows["judged"]["questions"], rows["judged"]["model"]) == (10, "reading")
-    assert "rows" not in runs.told(found[0])["answers"]
+    assert "rows" not in runs.summarise(found[0])["answers"]
 
 
 def test_the_same_passages_are_not_read_twice(folder: Path) -> None:
@@ -67,14 +67,16 @@ def test_the_same_passages_are_not_read_twice(folder: Path) -> None:
     dealt = split(data, "same-intent")
     for _ in range(2):
         with systems.system("judged", Lab(data, "bm25", folder.parent)) as system:
-            answering.answered(system, data, dealt.tested, 5, llm, folder.parent)
+            answering.answer(system, data, answering.answerable(data, dealt.tested)[:5], llm, folder.parent)
     assert len(llm.asked) == 5
 
 
 def test_questions_without_a_gold_answer_are_not_asked(tmp_path: Path) -> None:
     data, llm = load(small_sets.gap(tmp_path / "gap", 4)), Reading()
     with systems.system("judged", Lab(data, "bm25", tmp_path)) as system:
-        found = answering.answered(system, data, split(data, "same-intent").tested, 5, llm, tmp_path)
+        found = answering.answer(
+            system, data, answering.answerable(data, split(data, "same-intent").tested), llm, tmp_path
+        )
     assert (found["rows"], llm.asked, found["means"]["token-f1"]) == ([], [], None)
 
 

@@ -54,15 +54,15 @@ def test_an_unseen_folder_is_measured_and_told_as_json(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_benchmark_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, out, carried_out = small_sets.gap(tmp_path / "unseen"), tmp_path / "out", runs.carried_out
+    folder, out, execute = small_sets.gap(tmp_path / "unseen"), tmp_path / "out", runs.execute
 
     def interrupted(*arguments: Any, **options: Any) -> Iterator[runs.Outcome]:
-        yield next(carried_out(*arguments, **options))
+        yield next(execute(*arguments, **options))
         raise KeyboardInterrupt
 
     asked = (folder, "--encoder", "bm25", "--policy", "none,guarded", "--seeds", 1, "--out", out, "--json")
     with monkeypatch.context() as patch:
-        patch.setattr(runs, "carried_out", interrupted)
+        patch.setattr(runs, "execute", interrupted)
         result = run(*asked)
     assert result.exit_code == 130 and f"kept in {out}" in result.stderr
     assert len(list((out / "runs").iterdir())) == 1
@@ -144,7 +144,7 @@ def test_comparisons_go_over_seeds_that_both_systems_have() -> None:
                  result("guarded", 1, b=0.1), result("guarded", 2, a=0.0)])  # fmt: skip
     setting = Setting("s", "e", "holdout", 0.5, None)
     assert grid.settings == [setting]
-    found = grid.compared(setting, "guarded", "none")
+    found = grid.compare(setting, "guarded", "none")
     assert (found.queries, found.wins, found.losses) == (2, 1, 1)
     assert found.difference == pytest.approx((1.0 + (0.3 - 0.4)) / 2)
     assert grid.mean(setting, "guarded") == pytest.approx((0.75 + 0.1 + 0.0) / 3)

@@ -27,11 +27,9 @@ RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 def streamed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stream")
     gap = small_sets.gap(folder / "gap", 30)
-    planned, _ = runs.plan(
-        [str(gap)], encoders=["bm25", "wordllama"], policies=["none", "guarded", "paper"], protocol="stream", seeds=1,
-        batches=3,
-    )  # fmt: skip
-    assert all(one.error is None for one in runs.carried_out(planned, folder / "out"))
+    common, policies = runs.Run(protocol="stream", batches=3), ["none", "guarded", "paper"]
+    planned, _ = runs.plan([str(gap)], common, encoders=["bm25", "wordllama"], policies=policies, seeds=1)
+    assert all(one.error is None for one in runs.execute(planned, folder / "out"))
     return folder / "out"
 
 

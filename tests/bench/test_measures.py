@@ -21,7 +21,7 @@ def test_every_measure_is_what_ir_measures_says_of_the_same_run() -> None:
         for n in range(30)
     ]
     rankings = {one.id: chance.sample(documents, 150) for one in questions}
-    found = measures.judged(questions, rankings)
+    found = measures.evaluate(questions, rankings)
 
     qrels = [ir_measures.Qrel(one.id, id, int(grade)) for one in questions for id, grade in one.grades.items()]
     run = [
@@ -43,7 +43,7 @@ def test_every_measure_is_what_ir_measures_says_of_the_same_run() -> None:
 
 def test_known_numbers_come_out() -> None:
     question = Question("q", "", {"a": 2, "b": 1, "c": 0})
-    found = measures.judged([question], {"q": ["c", "a", "x", "b"]})["q"]
+    found = measures.evaluate([question], {"q": ["c", "a", "x", "b"]})["q"]
     gained, ideal = 2 / math.log2(3) + 1 / math.log2(5), 2 + 1 / math.log2(3)
     assert found == pytest.approx(
         {"nDCG@1": 0, "nDCG@5": gained / ideal, "nDCG@10": gained / ideal, "Recall@5": 1, "Recall@10": 1,
@@ -53,21 +53,21 @@ def test_known_numbers_come_out() -> None:
 
 def test_excluded_documents_leave_the_ranking_and_those_behind_move_up() -> None:
     question = Question("q", "", {"right": 1}, frozenset({"x", "y"}))
-    found = measures.judged([question], {"q": ["x", "y", "right"]})["q"]
+    found = measures.evaluate([question], {"q": ["x", "y", "right"]})["q"]
     assert (found["nDCG@1"], found["MRR"]) == (1, 1)
 
 
 def test_only_a_hundred_documents_are_judged_and_the_excluded_ones_do_not_count() -> None:
     ranking = ["out", *(f"w{n}" for n in range(99)), "right"]
     inside = Question("q", "", {"right": 1}, frozenset({"out"}))
-    assert measures.judged([inside], {"q": ranking})["q"]["Recall@100"] == 1
+    assert measures.evaluate([inside], {"q": ranking})["q"]["Recall@100"] == 1
     outside = Question("q", "", {"right": 1})
-    assert measures.judged([outside], {"q": ranking})["q"]["Recall@100"] == 0
+    assert measures.evaluate([outside], {"q": ranking})["q"]["Recall@100"] == 0
 
 
 def test_who_finds_nothing_scores_nothing_and_counts() -> None:
     questions = [Question("q1", "", {"a": 1}), Question("q2", "", {"a": 1})]
-    found = measures.judged(questions, {"q1": [], "q2": ["a"]})
+    found = measures.evaluate(questions, {"q1": [], "q2": ["a"]})
     means = measures.mean(found, ["q1", "q2"])
     assert means is not None
     assert means["nDCG@10"] == 0.5
@@ -77,7 +77,7 @@ def test_who_finds_nothing_scores_nothing_and_counts() -> None:
 def test_grades_between_whole_numbers_keep_their_order() -> None:
     question = Question("q", "", {"a": 0.5, "b": 0.25})
     ahead, behind = (
-        measures.judged([question], {"q": ranking})["q"]["nDCG@10"] for ranking in (["a", "b"], ["b", "a"])
+        measures.evaluate([question], {"q": ranking})["q"]["nDCG@10"] for ranking in (["a", "b"], ["b", "a"])
     )
     assert ahead == 1
     assert behind == pytest.approx((0.25 + 0.5 / math.log2(3)) / (0.5 + 0.25 / math.log2(3)))

@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 from evokey.bench import runs
 planned, _ = runs.plan([sys.argv[1]], encoders=["bm25"], policies=["none", "guarded"], seeds=10)
-list(runs.carried_out(planned, Path(sys.argv[2])))
+list(runs.execute(planned, Path(sys.argv[2])))
 """
 
 
@@ -44,16 +44,16 @@ def test_a_plan_crosses_sets_encoders_systems_rates_and_seeds_without_what_canno
     assert len(found) == len(set(found)) == 2 * 3 * 2 * 2
     assert left_out == ["nudge-n moves dense vectors; bm25 has others"]
     assert len({run.file for run in found}) == len(found)
-    assert runs.plan(["x/one"], protocol="official", rates=[0.3, 0.8], seeds=1)[0][0].rate is None
+    assert runs.plan(["x/one"], Run(protocol="official"), rates=[0.3, 0.8], seeds=1)[0][0].rate is None
     with pytest.raises(InvalidInput, match="two of the data sets have the same name"):
         runs.plan(["x/one", "y/one"])
 
 
 def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:
     folder, out = small_sets.gap(tmp_path / "gap"), tmp_path / "out"
-    first = list(runs.carried_out(planned(folder), out))
+    first = list(runs.execute(planned(folder), out))
     stamps = {path.name: path.stat().st_mtime_ns for path in (out / "runs").iterdir()}
-    again = list(runs.carried_out(planned(folder, seeds=3), out))
+    again = list(runs.execute(planned(folder, seeds=3), out))
     assert [one.fresh for one in first] == [True] * 4
     assert sorted(one.fresh for one in again) == [False] * 4 + [True] * 2
     assert {name: (out / "runs" / name).stat().st_mtime_ns for name in stamps} == stamps
@@ -62,10 +62,10 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_result_is_made_again(tmp_path: Path) -> None:
     folder, out = small_sets.gap(tmp_path / "gap"), tmp_path / "out"
-    first = list(runs.carried_out(planned(folder), out))
+    first = list(runs.execute(planned(folder), out))
     broken = out / "runs" / first[0].run.file
     broken.write_text(broken.read_text()[:100])
-    again = list(runs.carried_out(planned(folder), out))
+    again = list(runs.execute(planned(folder), out))
     assert [one.run for one in again if one.fresh] == [first[0].run]
     assert values(again) == values(first)
 
@@ -82,23 +82,23 @@ def test_a_killed_benchmark_goes_on_where_it_was(tmp_path: Path) -> None:
     left = sorted((out / "runs").glob("*.json"))
     whole = [json.loads(path.read_text("utf-8")) for path in left]
     assert 2 <= len(whole) < 20
-    outcomes = list(runs.carried_out(planned(folder, seeds=10), out))
+    outcomes = list(runs.execute(planned(folder, seeds=10), out))
     assert sum(not one.fresh for one in outcomes) == len(left)
     assert len(runs.results(out)) == len(outcomes) == 20
-    assert values(outcomes) == values(list(runs.carried_out(planned(folder, seeds=10), tmp_path / "other")))
+    assert values(outcomes) == values(list(runs.execute(planned(folder, seeds=10), tmp_path / "other")))
 
 
 def test_two_processes_measure_what_one_measures(tmp_path: Path) -> None:
     folder = small_sets.gap(tmp_path / "gap")
-    alone = list(runs.carried_out(planned(folder), tmp_path / "alone"))
-    together = list(runs.carried_out(planned(folder), tmp_path / "together", jobs=2))
+    alone = list(runs.execute(planned(folder), tmp_path / "alone"))
+    together = list(runs.execute(planned(folder), tmp_path / "together", jobs=2))
     assert values(together) == values(alone)
     assert len(runs.results(tmp_path / "together")) == 4
 
 
 def test_a_run_that_fails_is_told_and_does_not_stop_the_others(tmp_path: Path) -> None:
     folder = small_sets.gap(tmp_path / "gap")
-    found = list(runs.carried_out(planned(folder, policies=["expansion", "none"], seeds=1), tmp_path / "out"))
+    found = list(runs.execute(planned(folder, policies=["expansion", "none"], seeds=1), tmp_path / "out"))
     assert {one.run.policy: one.error is None for one in found} == {"expansion": False, "none": True}
     failed = next(one for one in found if one.error)
     assert failed.error == "gap has no recorded expansions (expansions/NAME.jsonl)"

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from evokey.bench import significance
-from evokey.bench.significance import holm, paired, randomised
+from evokey.bench.significance import compare, holm, p_value
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from evokey.bench.significance import holm, paired, randomised
     [([1, 1, 1], 2 / 8), ([0.5] * 10, 2 / 1024), ([0, 0], 1), ([1, -1], 1), ([3, 1, -1, 0], 6 / 8), ([], 1)],
 )
 def test_few_queries_are_tested_exactly(differences: list[float], p: float) -> None:
-    assert randomised(np.array(differences, float)) == pytest.approx(p)
+    assert p_value(np.array(differences, float)) == pytest.approx(p)
 
 
 def test_many_queries_are_tested_by_lot_close_to_the_exact_answer() -> None:
@@ -25,19 +25,19 @@ def test_many_queries_are_tested_by_lot_close_to_the_exact_answer() -> None:
     signs = np.array(list(product((-1, 1), repeat=16)))
     exact = (np.abs(signs @ differences) >= abs(differences.sum()) - 1e-12).mean()
     assert 0.02 < exact < 0.98
-    assert randomised(differences) == pytest.approx(exact, abs=0.02)
+    assert p_value(differences) == pytest.approx(exact, abs=0.02)
 
 
 def test_on_normal_differences_p_is_that_of_a_t_test() -> None:
     chance = np.random.default_rng(7)
     drawn = [chance.normal(0.2, 1, size=60) for _ in range(100)]
-    found, expected = [randomised(one) for one in drawn], [stats.ttest_1samp(one, 0).pvalue for one in drawn]
+    found, expected = [p_value(one) for one in drawn], [stats.ttest_1samp(one, 0).pvalue for one in drawn]
     assert min(expected) < 0.01 and max(expected) > 0.9
     assert np.abs(np.array(found) - expected).max() < 0.03
 
 
 def test_a_clear_difference_has_the_smallest_p_there_is() -> None:
-    assert randomised(np.full(200, 0.1)) == 1 / (significance.ROUNDS + 1)
+    assert p_value(np.full(200, 0.1)) == 1 / (significance.ROUNDS + 1)
 
 
 def test_holm_steps_down_and_keeps_names_in_order() -> None:
@@ -51,13 +51,13 @@ def test_holm_steps_down_and_keeps_names_in_order() -> None:
 def test_wins_losses_ties_and_the_worst_harm_are_counted_over_shared_queries() -> None:
     one = {"a": 1.0, "b": 0.2, "c": 0.5, "d": 0.1, "only here": 1.0}
     other = {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.2, "only there": 1.0}
-    found = paired(one, other)
+    found = compare(one, other)
     assert (found.queries, found.wins, found.losses, found.ties) == (4, 1, 2, 1)
     assert (found.worst, found.worst_query) == (pytest.approx(-0.3), "b")
     assert found.difference == pytest.approx(0.025)
 
 
 def test_where_nobody_loses_there_is_no_worst_query() -> None:
-    found = paired({"a": 0.5, "b": 0.6}, {"a": 0.5, "b": 0.5})
+    found = compare({"a": 0.5, "b": 0.6}, {"a": 0.5, "b": 0.5})
     assert (found.worst, found.worst_query, found.losses) == (0.0, None, 0)
-    assert paired({"a": 1.0}, {"b": 1.0}).queries == 0
+    assert compare({"a": 1.0}, {"b": 1.0}).queries == 0

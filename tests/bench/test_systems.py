@@ -17,7 +17,7 @@ from evokey.bench import runs, systems
 from evokey.bench.ablations import ABLATIONS
 from evokey.bench.data import load
 from evokey.bench.protocols import Question
-from evokey.bench.runs import Run, carry_out
+from evokey.bench.runs import Run, measure
 from evokey.encoders.wordllama import WordLlamaEncoder
 from evokey.errors import InvalidInput
 
@@ -25,7 +25,7 @@ RUN = Run("", "bm25", "same-intent", None, 0, "guarded")
 
 
 def outcome(folder: Path, scratch: Path, **given: Any) -> dict[str, Any]:
-    return carry_out(replace(RUN, data=str(folder), **given), scratch)
+    return measure(replace(RUN, data=str(folder), **given), scratch)
 
 
 def ndcg(result: dict[str, Any], group: str = "metrics") -> float:
@@ -104,6 +104,23 @@ def test_lessons_name_what_is_wrong_among_the_first_found(tmp_path: Path) -> Non
     }
     first = {policy: one["metrics"]["nDCG@1"] for policy, one in found.items()}
     assert first == {"none": 0, "guarded": 1, "no-negatives": 0}
+
+
+def test_noisy_lessons_name_one_wrong_document_and_the_others_stay(tmp_path: Path) -> None:
+    lab = systems.Lab(load(small_sets.gap(tmp_path / "gap")), "bm25", tmp_path)
+    taught = runs.protocols.split(lab.data, "holdout").taught
+    noisy = systems.add_noise(taught, lab, 0.5, seed=0)
+    changed = [(one, other) for one, other in zip(taught, noisy, strict=True) if one != other]
+    assert 0.25 * len(taught) < len(changed) < 0.75 * len(taught)
+    assert all(len(other.right) == 1 and not one.right & other.right for one, other in changed)
+    assert systems.add_noise(taught, lab, 0.5, seed=0) == noisy != systems.add_noise(taught, lab, 0.5, seed=1)
+
+
+def test_noise_costs_quality_and_is_measured_against_the_true_judgements(tmp_path: Path) -> None:
+    folder = small_sets.gap(tmp_path / "gap")
+    clean, noisy = (outcome(folder, tmp_path, protocol="holdout", rate=0.5, noise=noise) for noise in (0.0, 0.5))
+    assert clean["counts"] == noisy["counts"]
+    assert ndcg(noisy, "taught") < ndcg(clean, "taught") == 1
 
 
 def test_documents_that_a_set_judges_wrong_are_taught_as_wrong(tmp_path: Path) -> None:

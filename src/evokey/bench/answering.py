@@ -33,32 +33,38 @@ SCORES: dict[str, dict[str, Any]] = {
 """Loss: of the model on the gold answer, with the passages in hand; lower is better."""
 
 
-def answered(
-    system: System, data: Dataset, tested: Sequence[Question], most: int, llm: LLM, scratch: Path
-) -> dict[str, Any]:
-    """The first tested questions that have a gold answer, each with what was read, said and scored."""
+def answerable(data: Dataset, questions: Sequence[Question]) -> list[Question]:
+    """Those that have a gold answer."""
+    return [one for one in questions if any(gold.strip() for gold in data.answers.get(one.id, ()))]
+
+
+def answer(system: System, data: Dataset, questions: Sequence[Question], llm: LLM, scratch: Path) -> dict[str, Any]:
+    """Each question with what was read, said and scored."""
     reader = Cited(Cached(llm, scratch / "answers.sqlite"), passages=PASSAGES, max_tokens=MAX_TOKENS)
     verifiers = _verifiers(llm)
     documents = {document.id: document for document in data.documents}
-    asked = [one for one in tested if any(gold.strip() for gold in data.answers.get(one.id, ()))][:most]
     rows = []
-    for question in asked:
-        found = [id for id in system.rank(question, PASSAGES + len(question.excluded)) if id not in question.excluded]
-        hits = tuple(Hit(id, 1.0, documents[id]) for id in found[:PASSAGES])
-        try:
-            answer = reader.answer(question.text, hits)
-        except LLMFailed:
-            answer = Answer(question.text, "", (), (), reader.identity)
-        said = replace(answer, text=answer.plain)
-        attempt = Attempt(question.text, hits, said, data.answers[question.id])
+    for question in questions:
+        ranking = system.rank(question, PASSAGES + len(question.excluded))
+        read = [id for id in ranking if id not in question.excluded][:PASSAGES]
+        hits = tuple(Hit(id, 1.0, documents[id]) for id in read)
+        said = _say(reader, question.text, hits)
+        attempt = Attempt(question.text, hits, replace(said, text=said.plain), data.answers[question.id])
         scores = {name: one.verify(attempt).score for name, one in verifiers.items()}
-        right = question.right & set(found[:PASSAGES])
+        right = len(question.right & set(read))
         rows.append(
-            {"id": question.id, "read": found[:PASSAGES], "said": answer.text, f"recall@{PASSAGES}":
-             len(right) / len(question.right), "some right": float(bool(right)),
+            {"id": question.id, "read": read, "said": said.text, f"recall@{PASSAGES}": right / len(question.right),
+             "some right": float(right > 0),
              **{name: 0.0 if score is None and name != "loss" else score for name, score in scores.items()}}
         )  # fmt: skip
     return {"model": llm.identity, "passages": PASSAGES, "rows": rows, "means": _means(rows, verifiers)}
+
+
+def _say(reader: Cited, question: str, hits: tuple[Hit, ...]) -> Answer:
+    try:
+        return reader.answer(question, hits)
+    except LLMFailed:
+        return Answer(question, "", (), (), reader.identity)
 
 
 def _verifiers(llm: LLM) -> dict[str, Verifier]:

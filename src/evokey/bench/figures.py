@@ -15,12 +15,12 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
 from evokey.bench import curves, style
-from evokey.bench.grid import UNLEARNED, UNTAUGHT, Grid, Setting, in_order
+from evokey.bench.grid import UNLEARNED, Grid, Setting, in_order
 from evokey.bench.measures import MAIN
 from evokey.bench.runs import results
 from evokey.bench.significance import TIE
 from evokey.bench.style import Axis, Figure
-from evokey.bench.systems import EXPANSION, JUDGED
+from evokey.bench.systems import EXPANSION, JUDGED, UNTAUGHT
 
 FEW = 3
 """Settings that have a panel each."""
@@ -38,7 +38,7 @@ def draw(folder: Path) -> list[Path]:
         for figure in (quality, gains, wins, latency)
         for how, settings in kinds.items()
     }
-    return style.written(drawn | {name: partial(curve, grid) for name, curve in curves.CURVES.items()}, folder)
+    return style.save(drawn | {name: partial(curve, grid) for name, curve in curves.CURVES.items()}, folder)
 
 
 def quality(grid: Grid, settings: Sequence[Setting]) -> Figure:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from evokey.bench import significance
 from evokey.bench.measures import MAIN
 from evokey.bench.runs import Result
-from evokey.bench.significance import Paired
-from evokey.bench.systems import JUDGED, LIVE
+from evokey.bench.significance import Comparison
+from evokey.bench.systems import JUDGED, LIVE, REFERENCE, UNTAUGHT
 
-UNTAUGHT, REFERENCE = "none", "guarded"
 Row = dict[str, Any]
 FIRST = (UNTAUGHT, REFERENCE, "paper", "nudge-n", "nudge-m", "expansion", LIVE, "bm25s", JUDGED)
 """The order of the systems; others follow by name."""
@@ -31,15 +30,20 @@ class Setting:
     protocol: str
     rate: float | None = None
     units: str | None = None
+    wrong: int = 0
+    noise: float = 0.0
 
     @classmethod
     def of(cls, result: Result) -> Setting:
-        return cls(*(result[name] for name in ("dataset", "encoder", "protocol", "rate", "units")))
+        return cls(**{one.name: result[one.name] for one in fields(cls) if one.name in result})
 
     @property
     def how(self) -> str:
-        rate = "" if self.rate is None else f" {self.rate:g}"
-        return f"{self.protocol}{rate}" + ("" if self.units is None else f", units {self.units}")
+        parts = [f"{self.protocol} {self.rate:g}" if self.rate is not None else self.protocol]
+        parts += [f"units {self.units}"] if self.units is not None else []
+        parts += [f"wrong {self.wrong}"] if self.wrong else []
+        parts += [f"noise {self.noise:g}"] if self.noise else []
+        return ", ".join(parts)
 
 
 class Grid:
@@ -79,10 +83,10 @@ class Grid:
     def seeds(self, setting: Setting, policy: str) -> set[int]:
         return {one["seed"] for one in self._cells[setting].get(policy, ())}
 
-    def compared(self, setting: Setting, one: str, other: str) -> Paired:
+    def compare(self, setting: Setting, one: str, other: str) -> Comparison:
         """Two systems over the seeds that both have."""
         shared = self.seeds(setting, one) & self.seeds(setting, other)
-        return significance.paired(self.by_query(setting, one, shared), self.by_query(setting, other, shared))
+        return significance.compare(self.by_query(setting, one, shared), self.by_query(setting, other, shared))
 
 
 def in_order(policies: Iterable[str]) -> list[str]:

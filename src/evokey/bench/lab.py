@@ -88,7 +88,7 @@ class Lab:
         kept: Vectors = np.load(file)
         return kept
 
-    def asked(self, questions: Sequence[Question]) -> Vectors:
+    def question_vectors(self, questions: Sequence[Question]) -> Vectors:
         """Dense vectors of questions."""
         if self.given:
             return np.stack([self.vectors[1][one.id] for one in questions])

@@ -28,12 +28,12 @@ Values = Mapping[str, Mapping[str, float]]
 """Question id → measure → value."""
 
 
-def judged(questions: Iterable[Question], rankings: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float]]:
+def evaluate(questions: Iterable[Question], rankings: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float]]:
     """Every measure of every question. A question for which nothing was found scores 0."""
     asked = list(questions)
     qrels = {one.id: {id: int(grade) for id, grade in whole(one.grades).items()} for one in asked}
     run = {
-        one.id: {id: float(-place) for place, id in enumerate(kept(rankings[one.id], one.excluded))} for one in asked
+        one.id: {id: float(-place) for place, id in enumerate(_cut(rankings[one.id], one.excluded))} for one in asked
     }
     found = {one.id: dict.fromkeys(MEASURES, 0.0) for one in asked}
     names = {measure: name for name, measure in MEASURES.items()}
@@ -42,7 +42,7 @@ def judged(questions: Iterable[Question], rankings: Mapping[str, Sequence[str]])
     return found
 
 
-def kept(ranking: Sequence[str], excluded: frozenset[str]) -> list[str]:
+def _cut(ranking: Sequence[str], excluded: frozenset[str]) -> list[str]:
     """A ranking without the documents to leave out, as deep as is judged."""
     return [id for id in ranking if id not in excluded][:DEPTH]
 

@@ -22,7 +22,7 @@ VALIDATION = 0.2
 """The share of the lessons on which NUDGE chooses its step."""
 
 
-def made(name: str, lab: Lab, seed: int) -> System:
+def peer(name: str, lab: Lab, seed: int) -> System:
     return Bm25s(lab) if name == "bm25s" else Nudge(name, lab, seed)
 
 
@@ -61,10 +61,10 @@ class Nudge(Still):
     def _set(self, questions: Sequence[Question]) -> dict[str, Any]:
         place = {id: number for number, id in enumerate(self._ids)}
         right = [sorted(place[id] for id in one.right) for one in questions]
-        return {"q_embs": self._lab.asked(questions), "q_ans_indx": right}
+        return {"q_embs": self._lab.question_vectors(questions), "q_ans_indx": right}
 
     def rank(self, question: Question, depth: int) -> list[str]:
-        scores = self._vectors @ self._lab.asked([question])[0]
+        scores = self._vectors @ self._lab.question_vectors([question])[0]
         return [self._ids[place] for place in best(scores, depth)]
 
     def moved(self) -> Mapping[str, Sequence[float]]:

@@ -1,6 +1,6 @@
-"""Runs: one system taught and tested on one split of one set. One file each, so that what was interrupted goes on.
+"""Runs: one system taught and tested on one split of one set. One result file each: an interrupted benchmark resumes.
 
-plan(…) → runs;  carried_out(runs, folder, jobs) → outcomes, as they come;  results(folder) → what is there
+plan(…) → runs;  execute(runs, folder, jobs) → outcomes, as they come;  results(folder) → what is there
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from itertools import product
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from evokey.bench.data import Dataset
 from evokey.bench.lab import HYBRID, Lab
 from evokey.bench.measures import DEPTH, MAIN
 from evokey.bench.protocols import Question, Split
-from evokey.bench.systems import EXPANSION, LIVE, Lessons, System
+from evokey.bench.systems import EXPANSION, LIVE, REFERENCE, UNTAUGHT, Lessons, System
 from evokey.errors import EvokeyError, InvalidInput
 from evokey.protocols import LLM
 
@@ -39,38 +40,40 @@ log = logging.getLogger("evokey")
 FORMAT = 2
 BATCHES = 10
 TAUGHT_ASKED = 1_000
-"""Taught queries that are asked again, at the most."""
+"""Taught queries that are asked again, at most."""
 FOLDER = "runs"
 LLAMA = "llamacpp"
 """The language model where none is named: a small one, in process."""
 DISTANCES = {"median": 0.5, "p95": 0.95, "largest": 1.0}
-"""What is said of how far keys moved."""
+"""Quantiles of how far keys moved."""
 Result = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Run:
-    data: str
+    data: str = ""
     """Folder or name."""
-    encoder: str
-    protocol: str
-    rate: float | None
+    encoder: str = HYBRID
+    protocol: str = "holdout"
+    rate: float | None = None
     """The share that teaches, where the protocol asks for one."""
-    seed: int
-    policy: str
+    seed: int = 0
+    policy: str = REFERENCE
     units: str | None = None
     """Whose recorded expansions teach beside the queries."""
     most: int | None = None
-    """Judged queries taken, at the most."""
+    """Judged queries used, at most."""
     batches: int = BATCHES
     """Of a stream."""
     split: str = "test"
     llm: str | None = None
-    """The language model that expands live and answers."""
+    """The language model for live expansion and answers."""
     answers: int = 0
-    """Tested questions with a gold answer that are answered, at the most."""
+    """Tested questions with a gold answer that are answered, at most."""
     wrong: int = 0
-    """Of how many that the untaught index finds first a lesson names the wrong ones."""
+    """Lessons also name the wrong documents among so many first hits of the untaught index."""
+    noise: float = 0.0
+    """Share of lessons that name a wrong document as right."""
 
     @property
     def dataset(self) -> str:
@@ -90,6 +93,7 @@ class Run:
         parts += [self.policy, f"seed{self.seed}"]
         parts += [] if self.units is None else [f"units-{self.units}"]
         parts += [] if not self.wrong else [f"wrong{self.wrong}"]
+        parts += [] if not self.noise else [f"noise{self.noise:g}"]
         parts += [] if self.most is None else [f"most{self.most}"]
         parts += [] if self.split == "test" else [self.split]
         parts += [] if not self.answers else [f"answers{self.answers}"]
@@ -97,9 +101,12 @@ class Run:
         return ".".join(re.sub(r"[^\w+,-]+", "_", str(part)) for part in parts) + ".json"
 
 
+DEFAULT = Run()
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A run that was carried out, was there already, or failed."""
+    """A run that was measured, was there already, or failed."""
 
     run: Run
     result: Result | None
@@ -109,52 +116,41 @@ class Outcome:
 
 def plan(
     folders: Iterable[str],
+    common: Run = DEFAULT,
     *,
     encoders: Sequence[str] = (HYBRID,),
-    policies: Sequence[str] = ("none", "guarded"),
-    protocol: str = "holdout",
+    policies: Sequence[str] = (UNTAUGHT, REFERENCE),
     rates: Sequence[float] = (0.5,),
     seeds: int = 3,
-    units: str | None = None,
-    most: int | None = None,
-    batches: int = BATCHES,
-    split: str = "test",
-    llm: str | None = None,
-    answers: int = 0,
-    wrong: int = 0,
 ) -> tuple[list[Run], list[str]]:
-    """All runs, and why some pairs of an encoder and a policy are not among them."""
-    if protocol not in protocols.PROTOCOLS:
-        raise InvalidInput(f"there is no protocol {protocol!r}; choose one of: {', '.join(protocols.PROTOCOLS)}")
+    """All runs, and why some pairs of an encoder and a policy are not among them. `common`: what all runs share."""
+    if common.protocol not in protocols.PROTOCOLS:
+        names = ", ".join(protocols.PROTOCOLS)
+        raise InvalidInput(f"there is no protocol {common.protocol!r}; choose one of: {names}")
     if seeds < 1:
         raise InvalidInput(f"a run needs a seed: {seeds} are too few")
-    rated = protocol in ("holdout", "stream")
-    runs, left_out = [], []
-    sets = list(folders)
-    for encoder in encoders:
-        for policy in policies:
-            reason = systems.fits(policy, encoder, units, wrong)
-            if reason is not None:
-                left_out.append(reason)
-                continue
-            for folder in sets:
-                for rate in rates if rated else (None,):
-                    for seed in range(seeds):
-                        given = (folder, encoder, protocol, rate, seed, policy, units, most, batches, split)
-                        runs.append(Run(*given, llm, answers, wrong))
-    names = [run.dataset for run in {run.data: run for run in runs}.values()]
-    if len(names) != len(set(names)):
+    if not 0 <= common.noise < 1:
+        raise InvalidInput(f"--noise is the share of lessons that name a wrong document, not {common.noise}")
+    reasons = {pair: systems.fits(*pair, common.units, common.wrong) for pair in product(policies, encoders)}
+    sets, pairs = list(dict.fromkeys(folders)), [pair for pair, reason in reasons.items() if reason is None]
+    if len({Path(one).name for one in sets}) != len(sets):
         raise InvalidInput("two of the data sets have the same name: results are kept by name, so measure them apart")
-    return sorted(runs, key=lambda run: (run.data, run.encoder, run.rate or 0, run.seed)), sorted(set(left_out))
+    known = rates if common.protocol in ("holdout", "stream") else (None,)
+    found = [
+        replace(common, data=folder, encoder=encoder, policy=policy, rate=rate, seed=seed)
+        for folder, (policy, encoder), rate, seed in product(sets, pairs, known, range(seeds))
+    ]
+    left_out = sorted({reason for reason in reasons.values() if reason is not None})
+    return sorted(found, key=lambda run: (run.data, run.encoder, run.rate or 0, run.seed)), left_out
 
 
-def carried_out(runs: Sequence[Run], folder: Path, *, jobs: int = 1) -> Iterator[Outcome]:
-    """Carry out what is not there yet, in so many processes; every result is written when it comes."""
+def execute(runs: Sequence[Run], folder: Path, *, jobs: int = 1) -> Iterator[Outcome]:
+    """Measure what is not there yet, in so many processes; every result is written when it comes."""
     place = folder / FOLDER
     place.mkdir(parents=True, exist_ok=True)
     waiting = []
     for run in runs:
-        known = _known(place / run.file)
+        known = _read(place / run.file)
         if known is None:
             waiting.append(run)
         else:
@@ -163,11 +159,11 @@ def carried_out(runs: Sequence[Run], folder: Path, *, jobs: int = 1) -> Iterator
         return
     with tempfile.TemporaryDirectory(prefix="evokey-bench-", ignore_cleanup_errors=True) as scratch:
         if jobs <= 1:
-            yield from (_attempted(run, place, Path(scratch)) for run in waiting)
+            yield from (_attempt(run, place, Path(scratch)) for run in waiting)
             return
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(jobs, context, initializer=_leave_with_parent) as pool:
-            for future in as_completed([pool.submit(_attempted, run, place, Path(scratch)) for run in waiting]):
+            for future in as_completed([pool.submit(_attempt, run, place, Path(scratch)) for run in waiting]):
                 yield future.result()
 
 
@@ -185,16 +181,16 @@ def _leave_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _attempted(run: Run, place: Path, scratch: Path) -> Outcome:
+def _attempt(run: Run, place: Path, scratch: Path) -> Outcome:
     try:
-        result = carry_out(run, scratch)
+        result = measure(run, scratch)
     except EvokeyError as error:
         return Outcome(run, None, str(error))
-    written(place / run.file, result)
+    write_json(place / run.file, result)
     return Outcome(run, result)
 
 
-def written(path: Path, result: Any) -> None:
+def write_json(path: Path, result: Any) -> None:
     """Whole, or not at all."""
     handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -204,13 +200,13 @@ def written(path: Path, result: Any) -> None:
     Path(name).replace(path)
 
 
-def _known(path: Path) -> Result | None:
+def _read(path: Path) -> Result | None:
     try:
         found: Result = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
     except ValueError:
-        log.warning("%s is no result, and is made again", path)
+        log.warning("%s is not a result file; the run is measured again", path)
         return None
     return found if found.get("format") == FORMAT else None
 
@@ -219,7 +215,7 @@ def results(folder: Path) -> list[Result]:
     """All results of a folder, in a stable order."""
     place = folder / FOLDER
     paths = sorted(place.glob("*.json")) if place.is_dir() else []
-    found = [known for path in paths if (known := _known(path)) is not None]
+    found = [known for path in paths if (known := _read(path)) is not None]
     if not found:
         raise InvalidInput(f"{folder} holds no results; make some with: evokey bench DATA --out {folder}")
     return found
@@ -229,31 +225,33 @@ def results(folder: Path) -> list[Result]:
 
 
 @lru_cache(maxsize=1)
-def _loaded(name: str, split: str) -> Dataset:
+def _load(name: str, split: str) -> Dataset:
     return data_.load(name, split)
 
 
 @lru_cache(maxsize=1)
 def _lab(name: str, split: str, encoder: str, scratch: Path, encode: bool) -> Lab:
-    return Lab(_loaded(name, split), encoder, scratch, encode=encode)
+    return Lab(_load(name, split), encoder, scratch, encode=encode)
 
 
-def carry_out(run: Run, scratch: Path) -> Result:
-    """Teach, evolve, ask, judge."""
-    data = _loaded(run.data, run.split)
+def measure(run: Run, scratch: Path) -> Result:
+    """Teach, evolve, ask, evaluate."""
+    data = _load(run.data, run.split)
     dealt = protocols.split(data, run.protocol, rate=run.rate or 0.5, seed=run.seed, most=run.most)
     lab = _lab(run.data, run.split, run.encoder, scratch, _must_encode(run, data, dealt))
+    taught = systems.add_noise(dealt.taught, lab, run.noise, run.seed) if run.noise else dealt.taught
     clock = Clock()
     lessons = Lessons(run.units, run.wrong)
     with systems.system(run.policy, lab, lessons, seed=run.seed, llm=lambda: model(run.llm)) as system:
         if run.protocol == "stream":
-            found = _streamed(run, system, dealt, clock)
+            found = _stream(system, dealt, {one.id: one for one in taught}, run.batches, clock)
         else:
-            clock.call("teach", system.teach, dealt.taught)
-            report = clock.call("evolve", system.evolve)
-            found = {"report": report, **_asked(system, dealt, clock)}
+            clock.call("teach", system.teach, taught)
+            found = {"report": clock.call("evolve", system.evolve)}
+        found |= _test(system, dealt, clock)
         if run.answers:
-            found["answers"] = answering.answered(system, data, dealt.tested, run.answers, model(run.llm), scratch)
+            asked = answering.answerable(data, dealt.tested)[: run.answers]
+            found["answers"] = answering.answer(system, data, asked, model(run.llm), scratch)
     return {
         "format": FORMAT,
         **asdict(run),
@@ -308,12 +306,12 @@ class Clock:
         return 1000 * statistics.median(self._searches) if self._searches else None
 
 
-def _asked(system: System, dealt: Split, clock: Clock) -> Result:
+def _test(system: System, dealt: Split, clock: Clock) -> Result:
     groups = dealt.groups()
     groups["taught"] = groups["taught"][:TAUGHT_ASKED]
     asked = {one.id: one for one in (*dealt.tested, *groups["taught"])}
     rankings = {id: clock.search(system, one) for id, one in asked.items()}
-    values = measures.judged(asked.values(), rankings)
+    values = measures.evaluate(asked.values(), rankings)
     means = {name: measures.mean(values, [one.id for one in ones]) for name, ones in groups.items()}
     return {
         "queries": len(dealt.tested),
@@ -325,18 +323,18 @@ def _asked(system: System, dealt: Split, clock: Clock) -> Result:
     }
 
 
-def _streamed(run: Run, system: System, dealt: Split, clock: Clock) -> Result:
+def _stream(system: System, dealt: Split, lessons: Mapping[str, Question], count: int, clock: Clock) -> Result:
     """Quality after every batch: of the tested queries, and of the next batch before it teaches."""
-    batches = dealt.batches(run.batches)
+    batches = dealt.batches(count)
     points = [_point(system, dealt, (), batches[0], clock)]
     for place, batch in enumerate(batches):
-        clock.call("teach", system.teach, batch)
+        clock.call("teach", system.teach, [lessons[one.id] for one in batch])
         report = clock.call("evolve", system.evolve)
         known = tuple(one for done in batches[: place + 1] for one in done)
         following = batches[place + 1] if place + 1 < len(batches) else ()
         points.append({**_point(system, dealt, known, following, clock), "keys": _keys(system)})
     gains = system.gains()
-    return {"report": report, "stream": points, **({"gains": gains} if gains else {}), **_asked(system, dealt, clock)}
+    return {"report": report, "stream": points, **({"gains": gains} if gains else {})}
 
 
 def _keys(system: System) -> dict[str, dict[str, Any]]:
@@ -355,15 +353,15 @@ def _point(
 ) -> Mapping[str, Any]:
     groups = Split(known, dealt.tested).groups()
     asked = {one.id: one for one in (*dealt.tested, *following)}
-    values = measures.judged(asked.values(), {id: clock.search(system, one) for id, one in asked.items()})
+    values = measures.evaluate(asked.values(), {id: clock.search(system, one) for id, one in asked.items()})
     parts = {"metrics": dealt.tested, "related": groups["related"], "unrelated": groups["unrelated"], "next": following}
     means = {name: measures.mean(values, [one.id for one in ones]) for name, ones in parts.items()}
     return {"taught": len(known), **means}
 
 
-def told(result: Result) -> Result:
+def summarise(result: Result) -> Result:
     """A result without its values for single queries."""
-    told = {name: value for name, value in result.items() if name not in ("format", "values", "taught_values")}
-    if told.get("answers"):
-        told["answers"] = {name: value for name, value in told["answers"].items() if name != "rows"}
-    return told
+    short = {name: value for name, value in result.items() if name not in ("format", "values", "taught_values")}
+    if short.get("answers"):
+        short["answers"] = {name: value for name, value in short["answers"].items() if name != "rows"}
+    return short

@@ -19,7 +19,7 @@ K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class Comparison:
     """Two systems on the same queries."""
 
     queries: int
@@ -34,18 +34,18 @@ class Paired:
     worst_query: str | None
 
 
-def paired(one: Mapping[str, float], other: Mapping[str, float]) -> Paired:
+def compare(one: Mapping[str, float], other: Mapping[str, float]) -> Comparison:
     """Compare two systems over the queries that both answered."""
     shared = sorted(one.keys() & other.keys())
     differences = np.array([one[id] - other[id] for id in shared])
     if not shared:
-        return Paired(0, 0.0, 1.0, 0, 0, 0, 0.0, None)
+        return Comparison(0, 0.0, 1.0, 0, 0, 0, 0.0, None)
     place = int(np.argmin(differences))
     lost = bool(differences[place] < -TIE)
-    return Paired(
+    return Comparison(
         len(shared),
         float(differences.mean()),
-        randomised(differences),
+        p_value(differences),
         int((differences > TIE).sum()),
         int((differences < -TIE).sum()),
         int((np.abs(differences) <= TIE).sum()),
@@ -54,7 +54,7 @@ def paired(one: Mapping[str, float], other: Mapping[str, float]) -> Paired:
     )
 
 
-def randomised(differences: Scores, seed: int = 0) -> float:
+def p_value(differences: Scores, seed: int = 0) -> float:
     """Two-sided: how often would a mean this far from 0 come about if each difference had its sign by lot?"""
     telling = differences[np.abs(differences) > TIE]
     observed = abs(float(telling.sum()))

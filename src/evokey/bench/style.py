@@ -15,8 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from evokey.bench.ablations import ABLATIONS
-from evokey.bench.grid import REFERENCE, UNTAUGHT
-from evokey.bench.systems import EXPANSION, JUDGED, LIVE
+from evokey.bench.systems import EXPANSION, JUDGED, LIVE, REFERENCE, UNTAUGHT
 
 STYLE: Any = {
     "font.size": 9,
@@ -57,7 +56,7 @@ Figure = Any
 Axis = Any
 
 
-def written(drawn: Mapping[str, Callable[[], Figure | None]], folder: Path) -> list[Path]:
+def save(drawn: Mapping[str, Callable[[], Figure | None]], folder: Path) -> list[Path]:
     """Draw each figure that there is something for, as NAME.png and NAME.svg."""
     paths = []
     with plt.rc_context(STYLE):

@@ -14,9 +14,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from evokey import registry
@@ -33,15 +34,18 @@ from evokey.memory import Memory
 from evokey.protocols import LLM, Expander, Look
 from evokey.types import Document, Expansion
 
-POLICIES = ("guarded", "paper")
+UNTAUGHT, REFERENCE = "none", "guarded"
+POLICIES = (REFERENCE, "paper")
 PEERS = ("nudge-n", "nudge-m", "bm25s")
 EXPANSION, LIVE, JUDGED = "expansion", "live", "judged"
-NAMES = ("none", *POLICIES, *PEERS, EXPANSION, LIVE, JUDGED, *ABLATIONS)
+NAMES = (UNTAUGHT, *POLICIES, *PEERS, EXPANSION, LIVE, JUDGED, *ABLATIONS)
 EXPANDER, LIVE_TOKENS = "hyde", 128
 """How queries are expanded live, and the longest expansion."""
 BATCH = 10
 """Lessons of a batch whose largest gain is looked at."""
 ACTOR = "bench"
+NEAR = 20
+"""A mistaken lesson names one of so many first hits, or any document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +112,14 @@ def system(
     if name in PEERS:
         from evokey.bench import peers
 
-        yield peers.made(name, lab, seed)
+        yield peers.peer(name, lab, seed)
         return
-    policy: str | Policy = ABLATIONS[name]() if name in ABLATIONS else name if name in POLICIES else "guarded"
+    policy: str | Policy = ABLATIONS[name]() if name in ABLATIONS else name if name in POLICIES else REFERENCE
     with lab.memory(policy) as memory:
-        if name == "none":
+        if name == UNTAUGHT:
             yield Plain(memory, lab)
         elif plain == EXPANSION:
-            yield Expanded(memory, lab, recorded(lab.data, who or None))
+            yield Expanded(memory, lab, recording(lab.data, who or None))
         elif plain == LIVE:
             if llm is None:
                 raise InvalidInput("live expansion needs a language model: --llm llamacpp")
@@ -130,8 +134,25 @@ def live_expander(llm: LLM, name: str = EXPANDER) -> Expander:
     return made
 
 
-def recorded(data: Dataset, who: str | None) -> Recorded:
-    """The expansions of a set that somebody recorded; without a name, the first."""
+def add_noise(questions: Sequence[Question], lab: Lab, share: float, seed: int) -> tuple[Question, ...]:
+    """In a share of the questions, one wrong document stands for the right ones: one of the first found, or any."""
+    with lab.memory() as memory:
+        plain = Plain(memory, lab)
+        return tuple(_mistake(one, plain, lab, share, seed) for one in questions)
+
+
+def _mistake(question: Question, plain: Plain, lab: Lab, share: float, seed: int) -> Question:
+    chance = random.Random(f"{seed} {question.id}")
+    if chance.random() >= share:
+        return question
+    any_one = [document.id for document in lab.data.documents]
+    found = plain.rank(question, NEAR) if chance.random() < 0.5 else any_one
+    wrong = [id for id in found if id not in question.right] or any_one
+    return replace(question, grades={chance.choice(wrong): 1.0})
+
+
+def recording(data: Dataset, who: str | None) -> Recorded:
+    """The recorded expansions of a set; without a name, the first."""
     if who is not None and who not in data.expansions:
         raise InvalidInput(f"{data.name} has no recorded expansions by {who}; there are: {', '.join(data.expansions)}")
     if not data.expansions:
@@ -181,7 +202,7 @@ class Expanded(Plain):
         self._expander = expander
 
     def rank(self, question: Question, depth: int) -> list[str]:
-        expansion = expanded(self._expander, question.text, self._look)
+        expansion = expand(self._expander, question.text, self._look)
         return [hit.id for hit in self._memory.search(question.text, depth, expansion=expansion)]
 
     def _look(self, text: str, k: int) -> list[Document]:
@@ -193,14 +214,14 @@ class Taught(Plain):
 
     def __init__(self, memory: Memory, lab: Lab, lessons: Lessons) -> None:
         super().__init__(memory, lab)
-        self._expander = None if lessons.units is None else recorded(lab.data, lessons.units)
+        self._expander = None if lessons.units is None else recording(lab.data, lessons.units)
         self._looked_at = lessons.wrong
 
     def teach(self, questions: Sequence[Question]) -> None:
         self._memory.feedback_many([self._lesson(one) for one in questions])
 
     def _lesson(self, question: Question) -> dict[str, Any]:
-        expansion = None if self._expander is None else expanded(self._expander, question.text)
+        expansion = None if self._expander is None else expand(self._expander, question.text)
         return {
             "query": question.text,
             "relevant": {id: grade for id, grade in question.grades.items() if grade > 0},
@@ -238,7 +259,7 @@ class Taught(Plain):
         return {name: [round(gain, 6) for gain in replay.largest_gains] for name, replay in replays.items()}
 
 
-def expanded(expander: Expander, query: str, look: Look = lambda text, k: ()) -> Expansion | None:
+def expand(expander: Expander, query: str, look: Look = lambda text, k: ()) -> Expansion | None:
     try:
         return expander.expand(query, look)
     except ExpansionFailed:

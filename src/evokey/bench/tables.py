@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from evokey.bench import significance
-from evokey.bench.grid import REFERENCE, UNTAUGHT, Grid, Row, Setting
+from evokey.bench.grid import Grid, Row, Setting
 from evokey.bench.measures import MAIN, MEASURES
 from evokey.bench.protocols import GROUPS
-from evokey.bench.runs import DISTANCES, Result, results, told
+from evokey.bench.runs import DISTANCES, Result, results, summarise
+from evokey.bench.systems import REFERENCE, UNTAUGHT
 from evokey.evolution.saturation import Saturation
 
 
@@ -51,7 +52,7 @@ def groups(grid: Grid) -> list[Row]:
 def differences(grid: Grid) -> list[Row]:
     """The guarded policy against every other: p by paired randomisation, corrected by Holm over the whole table."""
     pairs = {
-        (setting, other): grid.compared(setting, REFERENCE, other)
+        (setting, other): grid.compare(setting, REFERENCE, other)
         for setting in grid.settings
         for other in grid.of(setting)
         if other != REFERENCE and REFERENCE in grid.of(setting)
@@ -167,7 +168,7 @@ def answers(grid: Grid) -> list[Row]:
         scores = {policy: {one["id"]: one["token-f1"] for one in made["rows"]} for policy, made in told.items()}
         for policy, made in told.items():
             head = {**_named(setting), "policy": policy, "model": made["model"], "questions": len(made["rows"])}
-            p = significance.paired(scores[policy], scores[UNTAUGHT]).p if UNTAUGHT in scores else None
+            p = significance.compare(scores[policy], scores[UNTAUGHT]).p if UNTAUGHT in scores else None
             rows.append({**head, **made["means"], "p": None if policy == UNTAUGHT else p})
     return rows
 
@@ -222,7 +223,7 @@ def write(folder: Path) -> list[Path]:
     paths = {
         folder / "tables.md": "\n\n".join(["# Results", *page]) + "\n",
         folder / "tables.json": json.dumps(made, ensure_ascii=False, indent=1) + "\n",
-        folder / "results.json": json.dumps([told(one) for one in found], ensure_ascii=False, indent=1) + "\n",
+        folder / "results.json": json.dumps([summarise(one) for one in found], ensure_ascii=False, indent=1) + "\n",
         **{folder / f"{name}.csv": _csv(rows) for name, rows in made.items()},
     }
     for path, text in paths.items():

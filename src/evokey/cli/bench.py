@@ -16,7 +16,7 @@ from evokey.cli.options import AsJson
 from evokey.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from evokey.bench.runs import Outcome, Result
+    from evokey.bench.runs import Outcome, Result, Run
 
 QUALITY = "quality"
 ABLATIONS = "ablations"
@@ -37,49 +37,47 @@ app = typer.Typer(cls=Benches, help="Measure quality (`evokey bench DATA…`) or
 @app.command(QUALITY)
 def bench(
     data: Annotated[
-        list[str] | None, typer.Argument(help="Folders in BEIR, BRIGHT or TREC form, or names of known sets.")
+        list[str] | None, typer.Argument(help="Folders in BEIR, BRIGHT or TREC format, or names of known data sets.")
     ] = None,
     encoder: Annotated[
         list[str] | None,
         typer.Option(
-            help="Encoders, by comma: bm25, wordllama, …; a+b fuses two; else hybrid. Vectors beside a set are used."
+            help="Encoders, separated by commas: bm25, wordllama, …; a+b fuses two. Default: hybrid. Vectors beside a "
+            "data set are used."
         ),
     ] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="Systems, by comma: none, guarded, paper, nudge-n, nudge-m, bm25s, expansion[:NAME] (recorded), "
-            "live[:EXPANDER] (by a language model), judged, and the guarded policy without one of its parts (no-rows, "
-            "no-guard, …; all of them: ablations). Else none, guarded, paper."
+            help="Systems, separated by commas: none, guarded, paper, nudge-n, nudge-m, bm25s, expansion[:NAME] "
+            "(recorded), live[:EXPANDER] (by a language model), judged, and the guarded policy without one of its "
+            "parts (no-rows, no-guard, …; all of them: ablations). Default: none, guarded, paper."
         ),
     ] = None,
     protocol: Annotated[
-        str, typer.Option(help="holdout, official (train → test), same-intent or stream (in batches).")
+        str, typer.Option(help="holdout, official (train → test), same-intent or stream (batches).")
     ] = "holdout",
-    rate: Annotated[list[str] | None, typer.Option(help="The share of queries that teach, by comma; else 0.5.")] = None,
-    seeds: Annotated[int, typer.Option(help="How many splits, dealt by lot.")] = 3,
-    units: Annotated[str | None, typer.Option(help="Teach recorded expansions beside the queries: their name.")] = None,
+    rate: Annotated[list[str] | None, typer.Option(help="Shares of the queries that teach. Default: 0.5.")] = None,
+    seeds: Annotated[int, typer.Option(help="Number of random splits.")] = 3,
+    units: Annotated[str | None, typer.Option(help="Also teach these recorded expansions.")] = None,
     wrong: Annotated[
         int,
-        typer.Option(min=0, help="Lessons also name what is wrong among so many that the untaught index finds first."),
+        typer.Option(min=0, help="Lessons also name the wrong documents among so many first hits."),
     ] = 0,
-    batches: Annotated[int, typer.Option(help="Of a stream.")] = 10,
-    most: Annotated[int | None, typer.Option(help="Take at most so many judged queries, by lot.")] = None,
-    llm: Annotated[str | None, typer.Option(help="The model for live expansion and answers; else llamacpp.")] = None,
-    answers: Annotated[
-        int, typer.Option(help="Answer so many tested questions that have gold answers, from what is found first.")
-    ] = 0,
-    split: Annotated[str, typer.Option(help="Whose judgements are tested.")] = "test",
-    out: Annotated[Path, typer.Option(help="Where results go; what is there already is not measured again.")] = Path(
+    noise: Annotated[float, typer.Option(help="Share of lessons that name a wrong document as right.")] = 0.0,
+    batches: Annotated[int, typer.Option(help="Number of batches of a stream.")] = 10,
+    most: Annotated[int | None, typer.Option(help="Maximum number of judged queries, drawn at random.")] = None,
+    llm: Annotated[str | None, typer.Option(help="Model for live expansion and answers. Default: llamacpp.")] = None,
+    answers: Annotated[int, typer.Option(help="Number of tested questions with gold answers to answer.")] = 0,
+    split: Annotated[str, typer.Option(help="Split whose queries are tested.")] = "test",
+    out: Annotated[Path, typer.Option(help="Folder for results; existing results are not measured again.")] = Path(
         "bench-output"
     ),
-    jobs: Annotated[int, typer.Option(help="Runs at a time.")] = 1,
-    tables: Annotated[
-        Path | None, typer.Option(help="Only write the tables and figures of this folder of results.")
-    ] = None,
+    jobs: Annotated[int, typer.Option(help="Number of parallel processes.")] = 1,
+    tables: Annotated[Path | None, typer.Option(help="Only write tables and figures of this results folder.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how much is learned: systems taught and tested alike, with significance, tables and figures.
+    """Measure how much is learned: all systems get the same lessons and the same test queries.
 
     The same as `evokey bench DATA…`; `evokey bench speed` measures speed.
     """
@@ -87,57 +85,55 @@ def bench(
         from evokey.bench import runs
 
         if tables is not None:
-            paths = _drawn(tables)
-            screen.emit([str(path) for path in paths]) if as_json else _told(paths)
+            paths = _draw(tables)
+            screen.emit([str(path) for path in paths]) if as_json else _say_written(paths)
             return
         if not data:
             raise InvalidInput("name a data set: evokey bench FOLDER …, or --tables FOLDER for the tables of results")
+        common = runs.Run(
+            protocol=protocol, units=units, most=most, batches=batches, split=split, llm=llm, answers=answers,
+            wrong=wrong, noise=noise,
+        )  # fmt: skip
         planned, left_out = runs.plan(
             [str(Path(one)) for one in data],
-            encoders=_listed(encoder) or [HYBRID],
+            common,
+            encoders=_split(encoder) or [HYBRID],
             policies=_policies(policy) or list(SYSTEMS),
-            protocol=protocol,
-            rates=[_share(one) for one in _listed(rate)] or [0.5],
+            rates=[_share(one) for one in _split(rate)] or [0.5],
             seeds=seeds,
-            units=units,
-            wrong=wrong,
-            most=most,
-            batches=batches,
-            split=split,
-            llm=llm,
-            answers=answers,
         )
         if not planned:
             raise InvalidInput("nothing to measure: " + "; ".join(left_out))
-        if not as_json:
-            for reason in left_out:
-                screen.say(f"[dim]left out: {escape(reason)}[/]")
-        carried = runs.carried_out(planned, out, jobs=jobs)
-        try:
-            outcomes = list(screen.tracked(carried, "measuring", as_json, len(planned)))
-        except KeyboardInterrupt:
-            screen.errors.print(
-                f"interrupted; what was measured is kept in {out}, and the same command goes on from there"
-            )
-            raise typer.Exit(130) from None
-        _finished(outcomes, out, as_json)
+        for reason in left_out if not as_json else ():
+            screen.say(f"[dim]left out: {escape(reason)}[/]")
+        _report(_execute(planned, out, jobs, as_json), out, as_json)
+
+
+def _execute(planned: Sequence[Run], out: Path, jobs: int, as_json: bool) -> list[Outcome]:
+    from evokey.bench import runs
+
+    try:
+        return list(screen.tracked(runs.execute(planned, out, jobs=jobs), "measuring", as_json, len(planned)))
+    except KeyboardInterrupt:
+        screen.errors.print(f"interrupted; results so far are kept in {out}, and the same command resumes")
+        raise typer.Exit(130) from None
 
 
 @app.command("speed")
 def speed(
     parts: Annotated[
         list[str] | None,
-        typer.Option(help="By comma: dense, bm25, hybrid, growth, rivals, expansion; else all."),
+        typer.Option(help="dense, bm25, hybrid, growth, rivals, expansion, separated by commas. Default: all."),
     ] = None,
     documents: Annotated[
-        int, typer.Option(min=10, help="How many are searched; growth goes from a tenth to ten times as many.")
+        int, typer.Option(min=10, help="Number of documents; growth: from a tenth to ten times as many.")
     ] = 100_000,
     data: Annotated[
-        Path | None, typer.Option(help="A folder of sets in BEIR layout, whose texts are taken; else made-up ones.")
+        Path | None, typer.Option(help="Folder of data sets in BEIR layout for the texts. Default: generated texts.")
     ] = None,
-    llm: Annotated[str | None, typer.Option(help="The model for query-time expansion; else llamacpp.")] = None,
+    llm: Annotated[str | None, typer.Option(help="Model for query-time expansion. Default: llamacpp.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A file for what was measured; parts that it has from this machine stay.")
+        Path | None, typer.Option(help="Result file; parts measured earlier on this machine are kept.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -147,7 +143,7 @@ def speed(
         from evokey.bench import speed as speed_
         from evokey.bench.speed.machine import described
 
-        chosen = _listed(parts) or [part for part in speed_.PARTS if part != "rivals" or data is not None]
+        chosen = _split(parts) or [part for part in speed_.PARTS if part != "rivals" or data is not None]
         found: dict[str, Any] = {"machine": described(), "documents": documents, "k": speed_.K}
         found = speed_.known(out, found)
         for part, told in screen.tracked(
@@ -164,20 +160,20 @@ def speed(
             screen.say(escape(line))
 
 
-def _finished(outcomes: Sequence[Outcome], out: Path, as_json: bool) -> None:
+def _report(outcomes: Sequence[Outcome], out: Path, as_json: bool) -> None:
     from evokey.bench import runs
 
     found = sorted((one for one in outcomes if one.result is not None), key=lambda one: one.run)
     failed = {one.error: one.run for one in outcomes if one.error is not None}
-    paths = _drawn(out) if found else []
+    paths = _draw(out) if found else []
     if as_json and not failed:
-        screen.emit([runs.told(one.result) for one in found if one.result is not None])
+        screen.emit([runs.summarise(one.result) for one in found if one.result is not None])
         return
     if not as_json and found:
         _summary([one.result for one in found if one.result is not None])
         known = sum(not one.fresh for one in found)
         screen.say(f"{screen.several(len(found), 'run')}, {known} of them measured before")
-        _told(paths)
+        _say_written(paths)
     if failed:
         said = "; ".join(f"{run.dataset}, {run.encoder}, {run.policy}: {error}" for error, run in failed.items())
         raise InvalidInput(f"{screen.several(len(outcomes) - len(found), 'run')} failed: {said}")
@@ -196,7 +192,7 @@ def _summary(found: Sequence[Result]) -> None:
     screen.console.print(table)
 
 
-def _drawn(folder: Path) -> list[Path]:
+def _draw(folder: Path) -> list[Path]:
     from evokey.bench import tables
 
     paths = tables.write(folder)
@@ -208,11 +204,11 @@ def _drawn(folder: Path) -> list[Path]:
     return [*paths, *figures.draw(folder)]
 
 
-def _told(paths: Sequence[Path]) -> None:
+def _say_written(paths: Sequence[Path]) -> None:
     screen.say("written: " + escape(", ".join(str(path) for path in paths)))
 
 
-def _listed(said: Sequence[str] | None) -> list[str]:
+def _split(said: Sequence[str] | None) -> list[str]:
     """By comma, or the option again."""
     return list(dict.fromkeys(part.strip() for one in said or () for part in one.split(",") if part.strip()))
 
@@ -220,7 +216,7 @@ def _listed(said: Sequence[str] | None) -> list[str]:
 def _policies(said: Sequence[str] | None) -> list[str]:
     from evokey.bench.ablations import ABLATIONS as PARTS
 
-    listed = [name for one in _listed(said) for name in (PARTS if one == ABLATIONS else (one,))]
+    listed = [name for one in _split(said) for name in (PARTS if one == ABLATIONS else (one,))]
     return list(dict.fromkeys(listed))
 
 

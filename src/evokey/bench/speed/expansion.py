@@ -12,7 +12,7 @@ from typing import Any
 from evokey import memory as memory_
 from evokey.bench.speed import K
 from evokey.bench.speed.searches import BATCH
-from evokey.bench.systems import EXPANDER, LIVE_TOKENS, expanded, live_expander
+from evokey.bench.systems import EXPANDER, LIVE_TOKENS, expand, live_expander
 from evokey.protocols import LLM
 from evokey.types import Document
 
@@ -26,13 +26,13 @@ def measured(documents: Sequence[Document], queries: Sequence[str], llm: LLM) ->
     with tempfile.TemporaryDirectory() as folder, memory_.open(Path(folder) / "kb") as memory:
         for start in range(0, len(documents), BATCH):
             memory.add(documents[start : start + BATCH])
-        memory.search(documents[0].text, K, expansion=expanded(expander, queries[0]))
+        memory.search(documents[0].text, K, expansion=expand(expander, queries[0]))
         for query in queries:
             began = time.perf_counter()
             memory.search(query, K)
             plain.append(time.perf_counter() - began)
             began = time.perf_counter()
-            expansion = expanded(expander, query)
+            expansion = expand(expander, query)
             memory.search(query, K, expansion=expansion)
             live.append(time.perf_counter() - began)
             failed += expansion is None

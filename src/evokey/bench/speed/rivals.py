@@ -76,7 +76,7 @@ def _learned(name: str, lab: Lab, dealt: Split) -> dict[str, float]:
     with systems.system(name, lab) as system:
         clock.call("teach", system.teach, dealt.taught)
         clock.call("evolve", system.evolve)
-        values = measures.judged(dealt.tested, {one.id: system.rank(one, DEPTH) for one in dealt.tested})
+        values = measures.evaluate(dealt.tested, {one.id: system.rank(one, DEPTH) for one in dealt.tested})
     mean = measures.mean(values, [one.id for one in dealt.tested])
     assert mean is not None
     return {
