@@ -10,7 +10,7 @@ ten credit a wrong one of the documents shown, and nobody ever takes that back.
 
 Measured after each evolve: nDCG@10 of plain search, for the stream's own queries and for queries that are never in it;
 on the way: nDCG@5 of what is shown (the price), and which right documents were credited. Rows already in the result
-file are not made again; the figure goes beside it.
+file are not made again; benchmarks/figures.py draws the figure.
 """
 
 from __future__ import annotations
@@ -19,15 +19,25 @@ import argparse
 import json
 import random
 import tempfile
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
-from holdout import Collection, paired_p, quality
-from regimes import copied, halves
+from matplotlib import pyplot
+from matplotlib.lines import Line2D
 
 import evokey
+from evokey.bench import protocols, style
+from evokey.bench.data import load
+from evokey.bench.lab import HYBRID, Lab
+from evokey.bench.measures import evaluate, quality
+from evokey.bench.protocols import Question
+from evokey.bench.runs import write_json
+from evokey.bench.significance import p_value
+from evokey.bench.systems import Plain
 
 SHOWN = 5
 EXPLORE = (0, 1, 2)
@@ -39,63 +49,68 @@ COLOURS = {0: "0.45", 1: "#1f5fa8", 2: "#c78a2c"}
 NAMES = {"locomo10": "LoCoMo", "nfcorpus": "NFCorpus", "clinc150": "CLINC150", "scifact": "SciFact"}
 
 
-def ndcg5(ids: list[str], grades: dict[str, int]) -> float:
-    discounts = 1 / np.log2(np.arange(2, SHOWN + 2))
-    best = sorted(grades.values(), reverse=True)[:SHOWN]
-    return float(
-        np.dot([grades.get(id, 0) for id in ids], discounts[: len(ids)]) / np.dot(best, discounts[: len(best)])
-    )
+@dataclass
+class Stream:
+    """Queries that come again, and what a judge who sees five documents credits."""
+
+    memory: evokey.Memory
+    explore: int
+    mistakes: float
+    seed: int
+    credited: set[tuple[str, str]] = field(default_factory=set)
+    mistaken: set[str] = field(default_factory=set)
+    shown: list[float] = field(default_factory=list)
+    plain: list[float] = field(default_factory=list)
+    brought: int = 0
+
+    def ask(self, place: int, question: Question, early: bool) -> None:
+        best, ids = (
+            [hit.id for hit in self.memory.search(question.text, SHOWN, explore=places)] for places in (0, self.explore)
+        )
+        for ranking, scores in ((ids, self.shown), (best, self.plain)):
+            scores.append(evaluate([question], {question.id: ranking})[question.id]["nDCG@5"])
+        names, wrong = ([id for id in ids if (id in question.right) is right] for right in (True, False))
+        chance = random.Random(f"{self.seed} {place}")
+        if early and chance.random() < self.mistakes and wrong:
+            names = [chance.choice(wrong)]
+            self.mistaken.add(question.id)
+        else:
+            new = {(question.id, id) for id in names} - self.credited
+            self.brought += sum(id not in best for _, id in new)
+            self.credited |= new
+        if names:
+            self.memory.feedback(question.text, relevant=names)
 
 
-def run(
-    base: Path, data: Collection, explore: int, mistakes: float, seed: int, size: int, rounds: int, every: int
-) -> dict[str, Any]:
-    taught, tested = (half[:size] for half in halves(data, seed))
+def run(lab: Lab, explore: int, mistakes: float, seed: int, options: argparse.Namespace) -> dict[str, Any]:
+    dealt = protocols.split(lab.data, "holdout", seed=seed)
+    taught, tested, every = dealt.taught[: options.size], dealt.tested[: options.size], options.every
     chance = random.Random(f"stream {seed}")
-    stream = [query for _ in range(rounds) for query in chance.sample(taught, len(taught))]
-    total = sum(len(data.judged[query]) for query in taught)
-    credited: set[tuple[str, str]] = set()
-    mistaken: set[str] = set()
-    shown, plain, windows, brought = list[float](), list[float](), list[dict[str, Any]](), 0
-    with copied(base) as memory:
+    arriving = [one for _ in range(options.rounds) for one in chance.sample(taught, len(taught))]
+    total, windows = sum(len(one.right) for one in taught), list[dict[str, Any]]()
+    with lab.memory() as memory:
         memory._chance = np.random.default_rng(seed)
-        for place, query in enumerate([*stream, None]):
-            if place % every == 0:
-                if place:
-                    memory.evolve()
-                own, held = quality(memory, data, taught), quality(memory, data, tested)
-                told = {"after": place, "own": float(own.mean()), "held_out": float(held.mean())}
-                told |= {"credited": len(credited) / total}
-                if place:
-                    told |= {"shown": float(np.mean(shown[-every:])), "plain": float(np.mean(plain[-every:]))}
-                windows.append(told)
-            if query is None:
-                break
-            text, right = data.queries[query], data.judged[query]
-            best = [hit.id for hit in memory.search(text, SHOWN)]
-            ids = [hit.id for hit in memory.search(text, SHOWN, explore=explore)] if explore else best
-            shown.append(ndcg5(ids, right)), plain.append(ndcg5(best, right))
-            names = [id for id in ids if id in right]
-            wrong = [id for id in ids if id not in right]
-            dealt = random.Random(f"{seed} {place}")
-            if place < EARLY * len(stream) and dealt.random() < mistakes and wrong:
-                names = [dealt.choice(wrong)]
-                mistaken.add(query)
-            else:
-                brought += sum(id not in best and (query, id) not in credited for id in names)
-                credited |= {(query, id) for id in names}
-            if names:
-                memory.feedback(text, relevant=names)
-    last = dict(zip(taught, own.tolist(), strict=True))
+        stream, plain = Stream(memory, explore, mistakes, seed), Plain(memory)
+        for start in range(0, len(arriving) + 1, every):
+            if start:
+                memory.evolve()
+            own, held = quality(plain.rank, taught), quality(plain.rank, tested)
+            window = {"after": start, "own": fmean(own.values()), "held_out": fmean(held.values())}
+            window |= {"credited": len(stream.credited) / total}
+            if start:
+                window |= {"shown": fmean(stream.shown[-every:]), "plain": fmean(stream.plain[-every:])}
+            windows.append(window)
+            for place, question in enumerate(arriving[start : start + every], start):
+                stream.ask(place, question, place < EARLY * len(arriving))
     return {
         "windows": windows,
-        "right_by_exploration": brought,
-        "right_credited": len(credited),
+        "right_by_exploration": stream.brought,
+        "right_credited": len(stream.credited),
         "right": total,
-        "mistaken": len(mistaken),
-        "mistaken_own": float(np.mean([last[query] for query in sorted(mistaken)])) if mistaken else None,
-        "own_scores": np.round(own, 4).tolist(),
-        "held_out_scores": np.round(held, 4).tolist(),
+        "mistaken": len(stream.mistaken),
+        "mistaken_own": fmean(own[id] for id in sorted(stream.mistaken)) if stream.mistaken else None,
+        "own_scores": [round(own[one.id], 4) for one in taught],
+        "held_out_scores": [round(held[one.id], 4) for one in tested],
     }
 
 
@@ -125,22 +140,12 @@ def compared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     np.concatenate([row[f"{name}_scores"] for row in sorted(which, key=lambda row: row["seed"])])
                     for which in (plain, some)
                 )
-                one[f"p_{name}"] = paired_p(before, after)
+                one[f"p_{name}"] = p_value(after - before)
         told.append(one)
     return told
 
 
-def plot(rows: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot
-    from matplotlib.lines import Line2D
-
-    pyplot.rcParams |= {
-        "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 200,
-        "axes.titlesize": 9.5, "axes.titlelocation": "left",
-    }  # fmt: skip
+def draw(rows: list[dict[str, Any]]) -> style.Figure:
     sets = list(dict.fromkeys(row["dataset"] for row in rows))
     panels = {
         "own": "queries of the stream, nDCG@10",
@@ -185,8 +190,7 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
         Line2D([], [], color="black", lw=1.1, ls=(0, (4, 2)), label="without"),
     ]
     figure.legend(handles=lines, loc="outside lower center", ncols=5, frameon=False)
-    figure.savefig(path)
-    pyplot.close(figure)
+    return figure
 
 
 def main() -> None:
@@ -200,24 +204,22 @@ def main() -> None:
     options = parser.parse_args()
     rows = json.loads(options.out.read_text("utf-8"))["rows"] if options.out.exists() else []
     for seed, folder in product(range(options.seeds), options.folders):
-        data = Collection(folder)
-        with tempfile.TemporaryDirectory() as base:
-            with evokey.open(base) as memory:
-                memory.add(data.documents)
+        data = load(folder)
+        with tempfile.TemporaryDirectory() as scratch:
+            lab = Lab(data, HYBRID, Path(scratch))
             for mistakes, explore in product(MISTAKES, EXPLORE):
                 row = {"dataset": data.name, "mistakes": mistakes, "explore": explore, "seed": seed}
                 if any(row.items() <= one.items() for one in rows):
                     continue
-                row |= run(Path(base), data, explore, mistakes, seed, options.size, options.rounds, options.every)
+                row |= run(lab, explore, mistakes, seed, options)
                 rows.append(row)
                 result = {"shown": SHOWN, "early": EARLY, "size": options.size, "rounds": options.rounds}
                 result |= {"every": options.every, "compared": compared(rows), "rows": rows}
-                options.out.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+                write_json(options.out, result, indent=1)
                 print({key: value for key, value in row.items() if "scores" not in key and key != "windows"},
                       row["windows"][0], row["windows"][-1], flush=True)  # fmt: skip
     for one in compared(rows):
         print(one)
-    plot(rows, options.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":

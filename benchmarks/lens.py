@@ -18,109 +18,92 @@ import time
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
-from holdout import Collection, paired_p, quality, rounds, teach, written
 
 import evokey
+from evokey.bench import protocols
+from evokey.bench.data import Dataset, load, prefix
+from evokey.bench.lab import Lab
+from evokey.bench.measures import quality
+from evokey.bench.runs import write_json
+from evokey.bench.significance import compare
+from evokey.bench.systems import Plain, Taught, add_noise
 from evokey.evolution.focus import CENTRES
+from evokey.evolution.guarded import Guarded
 from evokey.search.lens import Ways
 from evokey.stores.embedded import NO_NUMBERS
 from evokey.stores.flat import DenseBlock, DenseQuestion, FlatStore
 
-MOST_ASKED = 600
+MOST, MOST_ASKED = 3_000, 600
+"""Queries of a set, and those asked in one group, at most."""
+MODELS = {"minilm": "all-MiniLM-L6-v2"}
 POLICIES = {"rows": {"name": "guarded", "lens": "none"}, "lens": {"name": "guarded", "lens": "all"}}
 
 
 def encoder_of(name: str, cache: str | None) -> Any:
-    if name != "minilm":
-        return name
-    return {"name": "cached", "encoder": "all-MiniLM-L6-v2", "at": cache} if cache else "all-MiniLM-L6-v2"
+    model = MODELS.get(name)
+    return {"name": "cached", "encoder": model, "at": cache} if cache and model else model or name
 
 
-def holdout(data: Collection, encoder: str, cache: str | None, seeds: int, wrong: float) -> dict[str, Any]:
-    found: dict[str, list[Any]] = {"untaught": [], "rows": [], "lens": [], "taught": [], "choices": [], "seconds": []}
-    for policy in POLICIES:
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            evokey.open(folder, encoder=encoder_of(encoder, cache), policy=POLICIES[policy]) as memory,
-        ):
-            memory.add(data.documents)
-            for seed in range(seeds):
-                taught, asked = list(rounds(data, "half", seeds))[seed]
-                before = quality(memory, data, asked)
-                if policy == "rows":
-                    found["untaught"].append(before)
-                teach(memory, data, taught, wrong, f"seed {seed}", seed)
-                began = time.perf_counter()
-                report = memory.evolve()
-                seconds = time.perf_counter() - began
-                found[policy].append(quality(memory, data, asked))
-                if policy == "lens":
-                    found["taught"].append(float(quality(memory, data, taught[:MOST_ASKED]).mean()))
-                    found["choices"].append({name: choice.turn for name, choice in report.choice.items()})
-                    found["seconds"].append(seconds)
-                memory.forget(actor=f"seed {seed}", traffic=True)
-    untaught, rows, lens = (np.concatenate(found[name]) for name in ("untaught", "rows", "lens"))
-    pairs = [paired_p(untaught, lens), paired_p(rows, lens)]
+def holdout(data: Dataset, encoder: str, seeds: int, noise: float) -> dict[str, Any]:
+    found: dict[str, dict[str, float]] = {"untaught": {}, "rows": {}, "lens": {}}
+    taught: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        lab = Lab(data, MODELS.get(encoder, encoder), Path(folder))
+        for (policy, options), seed in product(POLICIES.items(), range(seeds)):
+            dealt = protocols.split(data, "holdout", seed=seed, most=MOST)
+            with lab.memory(Guarded(lens=options["lens"])) as memory:
+                system = Taught(memory, lab)
+                untaught = quality(system.rank, dealt.tested)
+                system.teach(add_noise(dealt.taught, system.rank, data.documents, noise, seed))
+                system.evolve()
+                after = quality(system.rank, dealt.tested)
+                own = quality(system.rank, dealt.taught[:MOST_ASKED]) if policy == "lens" else {}
+            for name, values in (("untaught", untaught), (policy, after)):
+                found[name] |= {f"{seed} {id}": value for id, value in values.items()}
+            taught += own.values()
     return {
         "dataset": data.name,
         "encoder": encoder,
         "seeds": seeds,
-        "wrong": wrong,
-        **{name: float(np.mean([part.mean() for part in found[name]])) for name in ("untaught", "rows", "lens")},
-        "taught": float(np.mean(found["taught"])),
-        "p_untaught": pairs[0],
-        "p_rows": pairs[1],
-        "lenses": found["choices"],
-        "evolve_seconds": float(np.mean(found["seconds"])),
+        "wrong": noise,
+        **{name: fmean(values.values()) for name, values in found.items()},
+        "taught": fmean(taught),
+        "p_untaught": compare(found["lens"], found["untaught"]).p,
+        "p_rows": compare(found["lens"], found["rows"]).p,
     }
 
 
-def bystanders(
-    taught: Collection, other: Collection, encoder: str, cache: str | None, wrong: float, policy: str, heard: str
-) -> dict[str, Any]:
-    """One index of both; half of the first set's queries teach."""
-    heard_size = 512 if heard == "heard" else 0
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        evokey.open(folder, encoder=encoder_of(encoder, cache), policy=POLICIES[policy], traffic=heard_size) as memory,
-    ):
-        for data in (taught, other):
-            memory.add([evokey.Document(f"{data.name}/{one.id}", one.text, one.title) for one in data.documents])
-        first, second = renamed(taught), renamed(other)
-        (teaching, asked), (searched, beside) = (next(rounds(data, "half", 1)) for data in (first, second))
-        asked, beside = asked[:MOST_ASKED], beside[:MOST_ASKED]
-        with evokey.open(folder) as reader:  # what a reader is asked is not noted
-            before = [quality(reader, first, asked), quality(reader, second, beside)]
-        quality(memory, second, searched)
-        teach(memory, first, teaching, wrong, "a", 0)
+def bystanders(sets: tuple[Dataset, Dataset], encoder: Any, noise: float, policy: str, heard: str) -> dict[str, Any]:
+    """One index of both sets; half of the first one's queries teach."""
+    first, second = (protocols.split(prefix(data), "holdout", most=MOST) for data in sets)
+    asked, beside = first.tested[:MOST_ASKED], second.tested[:MOST_ASKED]
+    documents = [one for data in sets for one in prefix(data).documents]
+    options = {"encoder": encoder, "policy": POLICIES[policy], "traffic": 512 if heard == "heard" else 0}
+    with tempfile.TemporaryDirectory() as folder, evokey.open(folder, **options) as memory:
+        memory.add(documents)
+        system = Taught(memory)
+        with evokey.open(folder) as reader:  # what a reader is asked is not traffic
+            before = [quality(Plain(reader).rank, some) for some in (asked, beside)]
+        quality(system.rank, second.taught)
+        system.teach(add_noise(first.taught, system.rank, documents, noise, 0))
         report = memory.evolve()
-        after = [quality(memory, first, asked), quality(memory, second, beside)]
+        after = [quality(system.rank, some) for some in (asked, beside)]
+    pairs = [[fmean(one.values()), fmean(other.values())] for one, other in zip(before, after, strict=True)]
     return {
-        "taught": taught.name,
-        "bystander": other.name,
-        "encoder": encoder,
+        "taught": sets[0].name,
+        "bystander": sets[1].name,
         "policy": policy,
-        "wrong": wrong,
+        "wrong": noise,
         "traffic": heard,
-        "held_out": [float(before[0].mean()), float(after[0].mean())],
-        "bystanders": [float(before[1].mean()), float(after[1].mean())],
-        "p": paired_p(before[1], after[1]),
+        "held_out": pairs[0],
+        "bystanders": pairs[1],
+        "p": compare(after[1], before[1]).p,
         "lens": {name: choice.turn for name, choice in report.choice.items()},
     }
-
-
-def renamed(data: Collection) -> Collection:
-    """The same judgements, of documents that carry their set's name."""
-    made = object.__new__(Collection)
-    made.name, made.queries = data.name, data.queries
-    made.documents = [evokey.Document(f"{data.name}/{one.id}", one.text, one.title) for one in data.documents]
-    made.judged = made.test = {
-        query: {f"{data.name}/{id}": grade for id, grade in grades.items()} for query, grades in data.test.items()
-    }
-    return made
 
 
 def latency(count: int, size: int = 384) -> dict[str, Any]:
@@ -174,7 +157,7 @@ def main() -> None:
         results.append(result)
         print(json.dumps(result), flush=True)
         if options.out:
-            written(options.out, json.dumps(results, indent=1) + "\n")
+            write_json(options.out, results, indent=1)
 
     def done(**told: Any) -> bool:
         return any(
@@ -190,11 +173,12 @@ def main() -> None:
             taught, other = pair.split("/")
             told = {"encoder": encoder, "policy": policy, "wrong": options.wrong, "traffic": heard}
             if not done(taught=taught, bystander=other, **told):
-                sets = Collection(folders[taught]), Collection(folders[other])
-                keep(bystanders(*sets, encoder, options.cache, options.wrong, policy, heard))
+                sets = load(folders[taught]), load(folders[other])
+                found = bystanders(sets, encoder_of(encoder, options.cache), options.wrong, policy, heard)
+                keep(found | {"encoder": encoder})
         for name, folder in folders.items() if not options.bystanders else ():
             if not done(dataset=name, encoder=encoder, wrong=options.wrong):
-                keep(holdout(Collection(folder), encoder, options.cache, options.seeds, options.wrong))
+                keep(holdout(load(folder), encoder, options.seeds, options.wrong))
 
 
 if __name__ == "__main__":

@@ -12,15 +12,19 @@ from __future__ import annotations
 import argparse
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
-from holdout import Collection, ndcg_of, rounds, written
 
+from evokey.bench import measures, protocols
+from evokey.bench.data import load, prefix
+from evokey.bench.protocols import Question
+from evokey.bench.runs import write_json
 from evokey.encoders.wordllama import WordLlamaEncoder
 from evokey.evolution.focus import CENTRES, OPEN, WARY
 from evokey.search.lens import Ways
@@ -42,7 +46,7 @@ class Side:
     """One of the two sets, with vectors for everything."""
 
     def __init__(self, folder: Path, encoder: str) -> None:
-        self.data = Collection(folder)
+        self.data = prefix(load(folder))
         queries = list(self.data.queries)
         if encoder == "minilm":
             read = lambda side: unit(np.load(folder / "embeddings" / f"all-MiniLM-L6-v2.{side}.npy"))  # noqa: E731
@@ -54,15 +58,17 @@ class Side:
             vectors = unit(model.queries([self.data.queries[query] for query in queries]))
         self.asked = dict(zip(queries, vectors, strict=True))
 
-    def vectors(self, queries: list[str]) -> Any:
-        return np.stack([self.asked[query] for query in queries])
+    def vectors(self, questions: Sequence[Question]) -> Any:
+        return np.stack([self.asked[one.id] for one in questions])
 
 
-def forms(taught: Side, other: Side, teaching: list[str], searched: list[str]) -> Iterator[tuple[str, Turner]]:
+def forms(
+    taught: Side, other: Side, teaching: Sequence[Question], searched: Sequence[Question]
+) -> Iterator[tuple[str, Turner]]:
     """A name, and what turns vectors of questions."""
     asked, place = taught.vectors(teaching), {one.id: at for at, one in enumerate(taught.data.documents)}
     right = [
-        unit(sum(grade * taught.keys[place[id]] for id, grade in taught.data.test[query].items())) for query in teaching
+        unit(sum(grade * taught.keys[place[id]] for id, grade in one.grades.items() if grade > 0)) for one in teaching
     ]
     right, chance = np.stack(right), np.random.default_rng(0)
     x, change = asked.astype(np.float64), (right - asked).astype(np.float64)
@@ -77,7 +83,7 @@ def forms(taught: Side, other: Side, teaching: list[str], searched: list[str]) -
     anchors["2048 documents"] = keys[drawn[:2048]]
     for name, held in anchors.items():
         made = Ways(asked, right, everyone % 10, everyone[:CENTRES], held).lenses(
-            teaching[:CENTRES], [(RIDGE, OPEN), (RIDGE, WARY)]
+            [one.id for one in teaching[:CENTRES]], [(RIDGE, OPEN), (RIDGE, WARY)]
         )
         lenses: dict[str, Any] = {"no gate": replace(made[RIDGE, OPEN], closed=-2.0, open=-1.5)}  # type: ignore[call-arg]
         if name == "2048 documents":
@@ -89,29 +95,24 @@ def forms(taught: Side, other: Side, teaching: list[str], searched: list[str]) -
             )
 
 
-def quality(keys: Any, ids: list[str], vectors: Any, judged: list[Mapping[str, int]]) -> float:
-    tops = np.argsort(-(vectors @ keys.T), axis=1, kind="stable")[:, :10]
-    return float(
-        np.mean([ndcg_of([ids[at] for at in top], dict(right)) for top, right in zip(tops, judged, strict=True)])
-    )
+def quality(keys: Any, ids: list[str], vectors: Any, questions: Sequence[Question]) -> float:
+    tops = np.argsort(-(vectors @ keys.T), axis=1, kind="stable")[:, : measures.DEPTH]
+    found = {one.id: [ids[at] for at in top] for one, top in zip(questions, tops, strict=True)}
+    return fmean(measures.quality(lambda one, depth: found[one.id][:depth], questions).values())
 
 
 def pair(folder: Path, names: str, encoder: str, seeds: int) -> list[dict[str, Any]]:
     taught, other = (Side(folder / name, encoder) for name in names.split("/"))
     keys = np.concatenate([taught.keys, other.keys])
-    ids = [f"{side.data.name}/{one.id}" for side in (taught, other) for one in side.data.documents]
+    ids = [one.id for side in (taught, other) for one in side.data.documents]
     found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    halves = zip(rounds(taught.data, "half", seeds), rounds(other.data, "half", seeds), strict=True)
-    for (teaching, asked), (searched, beside) in halves:
-        sides = [(taught, asked[:MOST]), (other, beside[:MOST])]
-        vectors = [side.vectors(queries) for side, queries in sides]
-        judged = [
-            [{f"{side.data.name}/{id}": grade for id, grade in side.data.test[query].items()} for query in queries]
-            for side, queries in sides
-        ]
-        before = [quality(keys, ids, *given) for given in zip(vectors, judged, strict=True)]
-        for name, turned in forms(taught, other, teaching, searched[:512]):
-            after = [quality(keys, ids, turned(asked), right) for asked, right in zip(vectors, judged, strict=True)]
+    for seed in range(seeds):
+        first, second = (protocols.split(side.data, "holdout", seed=seed) for side in (taught, other))
+        asked = [(side.vectors(dealt.tested[:MOST]), dealt.tested[:MOST])
+                 for side, dealt in ((taught, first), (other, second))]  # fmt: skip
+        before = [quality(keys, ids, *given) for given in asked]
+        for name, turn in forms(taught, other, first.taught, second.taught[:512]):
+            after = [quality(keys, ids, turn(vectors), questions) for vectors, questions in asked]
             found[name].append((after[0] / before[0] - 1, after[1] / before[1] - 1))
     return [
         {"pair": names, "encoder": encoder, "form": name, "seeds": seeds,
@@ -135,7 +136,7 @@ def main() -> None:
         for one in made:
             print(json.dumps(one), flush=True)
         if options.out:
-            written(options.out, json.dumps(results, indent=1) + "\n")
+            write_json(options.out, results, indent=1)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ counted on whole sets, where each query asks all others of its set, and on real 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import re
 import tempfile
@@ -28,10 +27,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from holdout import lines, ndcg_of
+from matplotlib import pyplot
 from rich.progress import track
 
 import evokey
+from evokey.bench import measures, protocols, style
+from evokey.bench.data import Dataset, load, prefix
+from evokey.bench.data.rows import rows
+from evokey.bench.protocols import Question
+from evokey.bench.runs import write_json
+from evokey.bench.systems import Plain
 from evokey.encoders.wordllama import WordLlamaEncoder
 from evokey.keys.words import STOP_WORDS
 from evokey.loop.novelty import NEAR, SAME_WORDS, Novelty
@@ -53,7 +58,7 @@ BLUE, OCHRE = "#1f5fa8", "#c78a2c"
 class Intent:
     name: str
     wordings: tuple[str, ...]
-    grades: dict[str, int]
+    grades: dict[str, float]
 
     @property
     def right(self) -> frozenset[str]:
@@ -63,48 +68,34 @@ class Intent:
 # ---- the intents
 
 
-def judged(folder: Path) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = defaultdict(dict)
-    for path in sorted((folder / "qrels").glob("*.tsv")):
-        for row in path.read_text("utf-8").splitlines()[1:]:
-            query, document, grade = row.split("\t")
-            if float(grade) > 0:
-                found[query][f"{folder.name}/{document}"] = int(float(grade))
-    return found
-
-
-def documents(folder: Path) -> list[evokey.Document]:
-    return [
-        evokey.Document(f"{folder.name}/{row['_id']}", row["text"], row.get("title") or "")
-        for row in lines(folder / "corpus.jsonl")
-    ]
-
-
 def by_fold(wordings: list[str]) -> tuple[str, ...]:
     """Wordings that differ in more than case, spacing and punctuation."""
     return tuple({read(text).fold: text for text in reversed(wordings)}.values())
 
 
-def intents(folder: Path) -> list[Intent]:
-    """One for each set of judged documents: queries with the same right documents are wordings of one intent."""
-    held = {document.id for document in documents(folder)}
-    grades = {
-        query: kept
-        for query, given in judged(folder).items()
-        if (kept := {document: grade for document, grade in given.items() if document in held})
-    }
+def intents(data: Dataset) -> list[Intent]:
+    """One for each set of right documents: queries with the same right documents are wordings of one intent."""
+    judged = {query: grades for split in data.splits.values() for query, grades in split.items()}
+    grades = {one.id: {id: grade for id, grade in one.grades.items() if grade > 0}
+              for one in protocols.questions(data, judged)}  # fmt: skip
     wordings: dict[frozenset[str], list[str]] = defaultdict(list)
-    first: dict[frozenset[str], dict[str, int]] = {}
-    forms = lines(folder / "query_forms.jsonl") if (folder / "query_forms.jsonl").exists() else []
-    for row in lines(folder / "queries.jsonl") + [row for row in forms if row["form"] in SHORT_FORMS]:
-        if row["_id"] in grades:
-            right = frozenset(grades[row["_id"]])
-            first.setdefault(right, grades[row["_id"]])
-            wordings[right].append(row["text"])
+    first: dict[frozenset[str], dict[str, float]] = {}
+    for id, text in [*data.queries.items(), *forms(data)]:
+        if id in grades:
+            right = frozenset(grades[id])
+            first.setdefault(right, grades[id])
+            wordings[right].append(text)
     return [
-        Intent(f"{folder.name}/{number}", by_fold(texts), first[right])
+        Intent(f"{data.name}/{number}", by_fold(texts), first[right])
         for number, (right, texts) in enumerate(wordings.items())
     ]
+
+
+def forms(data: Dataset) -> list[tuple[str, str]]:
+    """Further wordings that a person may type: query id and text."""
+    file = data.folder and data.folder / "query_forms.jsonl"
+    found = rows(file) if file and file.exists() else ()
+    return [(row["_id"], row["text"]) for _, row in found if row["form"] in SHORT_FORMS]
 
 
 def zipf(count: int, alpha: float) -> np.ndarray:
@@ -225,7 +216,7 @@ class Taught:
             self.fed.add(query)
 
     def search(self, intent: Intent, query: str) -> float:
-        return ndcg_of([hit.id for hit in self.memory.search(query, k=10)], intent.grades)
+        return measures.quality(Plain(self.memory).rank, [Question(query, query, intent.grades)])[query]
 
     def evolve(self) -> str:
         began = time.perf_counter()
@@ -255,7 +246,7 @@ class Taught:
 
 def cross(folder: Path, encoder: WordLlamaEncoder) -> dict:
     """Each wording of a set arrives once, in random order; beside it, cosine alone at the same number of hits."""
-    every = [(intent, wording) for intent in intents(folder) for wording in intent.wordings]
+    every = [(intent, wording) for intent in intents(load(folder)) for wording in intent.wordings]
     random.Random(5).shuffle(every)
     counts = Counts()
     for intent, query in track(every, f"{folder.name}: every query once", transient=True):
@@ -363,7 +354,7 @@ FLIPS: dict[str, Flip] = {
 def flips(data: Path) -> Iterator[tuple[str, str, str]]:
     """(rule, query, its opposite), of all sets in turn."""
     for name in FLIPPED:
-        queries = sorted({row["text"] for row in lines(data / name / "queries.jsonl")})
+        queries = sorted(set(load(data / name).queries.values()))
         seen = Counter(word for query in queries for word in re.findall(r"(?<=\s)[A-Z][\w-]+", query))
         small = {word for query in queries for word in re.findall(r"\b[a-z][\w-]*", query)} | STOP_WORDS
         names = sorted(word for word, count in seen.items() if count > 1 and word.lower() not in small)
@@ -405,16 +396,7 @@ def adversarial(data: Path, encoder: WordLlamaEncoder) -> dict:
 # ---- the picture
 
 
-def plot(result: dict, path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot
-
-    pyplot.rcParams |= {
-        "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 200,
-        "legend.frameon": False, "axes.titlesize": 10, "axes.titlelocation": "left",
-    }  # fmt: skip
+def draw(result: dict) -> style.Figure:
     figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(12, 4.3), layout="constrained")
     paraphrased = result["other_streams"][-1]
     calls(left, result["stream"], "NFCorpus and CLINC150")
@@ -423,16 +405,15 @@ def plot(result: dict, path: Path) -> None:
     at = [(window["from"] + window["to"]) / 2 for window in windows]
     styles = {"taught_wording": (BLUE, "a wording that was taught"), "other_wording": (OCHRE, "another wording")}
     for name, (colour, label) in styles.items():
-        for state, style in (("taught", {"lw": 2, "marker": "o", "ms": 3.5}), ("untaught", {"lw": 1.3, "ls": "--"})):
+        for state, look in (("taught", {"lw": 2, "marker": "o", "ms": 3.5}), ("untaught", {"lw": 1.3, "ls": "--"})):
             values = [window[name][state] for window in windows]
-            right.plot(at, values, color=colour, label=f"{label}: {state} index", **style)
+            right.plot(at, values, color=colour, label=f"{label}: {state} index", **look)
     right.set(xlabel="queries $T$", ylabel="nDCG@10", ylim=(0, 1), xlim=(0, result["stream"]["queries"]))
     right.set_title("Intents that come again")
     right.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k")
     for axes in (left, middle, right):
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8, ncols=1)
-    figure.savefig(path)
-    pyplot.close(figure)
+    return figure
 
 
 def calls(axes: Any, one: dict, title: str) -> None:
@@ -457,13 +438,11 @@ def main() -> None:
     parser.add_argument("--encoder", default="bm25", help="of the memory: bm25, wordllama or hybrid")
     parser.add_argument("--evolve-first", type=int, default=1_000, help="then whenever the stream has doubled")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, help="the result file; the picture goes beside it")
+    parser.add_argument("--out", type=Path, help="the result file")
     options = parser.parse_args()
     began = time.perf_counter()
-    folders = [options.data / "nfcorpus", options.data / "clinc150"]
-    if missing := [str(folder) for folder in folders if not folder.exists()]:
-        raise SystemExit(f"no data at {', '.join(missing)}: name their folder with --data")
-    known = [intent for folder in folders for intent in intents(folder)]
+    sets = [prefix(load(options.data / name)) for name in ("nfcorpus", "clinc150")]
+    known = [intent for data in sets for intent in intents(data)]
     encoder = WordLlamaEncoder()
     due = {options.evolve_first << doubled for doubled in range(options.queries.bit_length())}
 
@@ -472,7 +451,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         evokey.open(folder, encoder=None if options.encoder == "hybrid" else options.encoder) as memory,
     ):
-        memory.add([document for folder in folders for document in documents(folder)])
+        memory.add([document for data in sets for document in data.documents])
         arriving = stream(known, options.queries, options.alpha, options.seed)
         taught = Taught(memory, arriving)
         for position, (intent, query) in enumerate(track(arriving, "the stream")):
@@ -503,9 +482,7 @@ def main() -> None:
     result["seconds"] = time.perf_counter() - began
     show(result)
     if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-        plot(result, options.out.with_suffix(".png"))
+        write_json(options.out, result, indent=1)
 
 
 def show(result: dict) -> None:

@@ -28,12 +28,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
-from holdout import Collection, ndcg_of, written
 
 import evokey
+from evokey.bench import measures, protocols
+from evokey.bench.data import Dataset, load, prefix
+from evokey.bench.runs import write_json
+from evokey.bench.systems import Plain
 from evokey.demo import run as demo_
 
 MOST_LESSONS, MOST_ASKED = 1_500, 400
@@ -42,7 +46,7 @@ TOPICS = 5
 ONCE_SETS = ("demo", "clinc150", "locomo10", "scifact")
 TOLD = ("weights", "reach", "held_out", "unrelated")
 """What is kept of a report."""
-Judged = dict[str, dict[str, int]]
+Judged = dict[str, dict[str, float]]
 """Question → documents and grades."""
 
 
@@ -56,21 +60,18 @@ class Groups:
     heard: Sequence[str]
 
 
-def questions(data: Collection, prefix: str = "") -> Judged:
-    """Judged test questions by their texts, in an order that a seed has shuffled."""
-    ids = sorted(data.test)
-    random.Random(0).shuffle(ids)
-    return {data.queries[id]: {f"{prefix}{doc}": grade for doc, grade in data.test[id].items()} for id in ids}
+def questions(data: Dataset) -> Judged:
+    """Judged test questions by their texts, shuffled."""
+    return {
+        one.text: {id: grade for id, grade in one.grades.items() if grade > 0}
+        for one in protocols.shuffle(protocols.questions(data), seed=0)
+    }
 
 
-def demo() -> Collection:
+def demo() -> Dataset:
     """The demo's documents, and all wordings of its intents."""
-    made = object.__new__(Collection)
-    made.name, made.documents = "demo", demo_.documents()
-    asked = {question.text: question for question in demo_.questions()}
-    made.queries = {text: text for text in asked}
-    made.test = made.judged = {text: dict.fromkeys(one.relevant[:1], 1) for text, one in asked.items()}
-    return made
+    judged = {question.text: dict.fromkeys(question.relevant[:1], 1) for question in demo_.questions()}
+    return Dataset("demo", demo_.documents(), {text: text for text in judged}, judged, {"test": judged})
 
 
 def split(some: Judged, share: float = 0.5) -> tuple[Judged, Judged]:
@@ -83,13 +84,13 @@ def first(some: Judged, count: int) -> Judged:
     return dict(list(some.items())[:count])
 
 
-def pair(taught: Collection, other: Collection) -> Groups:
-    teaching, related = split(first(questions(taught, f"{taught.name}/"), 2 * MOST_LESSONS))
-    heard, unrelated = split(questions(other, f"{other.name}/"))
+def pair(taught: Dataset, other: Dataset) -> Groups:
+    teaching, related = split(first(questions(prefix(taught)), 2 * MOST_LESSONS))
+    heard, unrelated = split(questions(prefix(other)))
     return Groups(teaching, first(related, MOST_ASKED), first(unrelated, MOST_ASKED), list(heard))
 
 
-def topic(data: Collection) -> Groups:
+def topic(data: Dataset) -> Groups:
     everything = questions(data)
     inside = topics(data, list(everything))
     ours = {text: everything[text] for text in everything if text in inside}
@@ -100,7 +101,7 @@ def topic(data: Collection) -> Groups:
     return Groups(teaching, first(related, MOST_ASKED), first(unrelated, MOST_ASKED), list(heard))
 
 
-def topics(data: Collection, texts: Sequence[str]) -> set[str]:
+def topics(data: Dataset, texts: Sequence[str]) -> set[str]:
     """The questions of one topic: of one cluster of WordLlama vectors, the one of middle size."""
     from scipy.cluster.vq import kmeans2
 
@@ -113,7 +114,7 @@ def topics(data: Collection, texts: Sequence[str]) -> set[str]:
     return {text for text, label in zip(texts, labels, strict=True) if label == chosen}
 
 
-def once(data: Collection) -> Groups:
+def once(data: Dataset) -> Groups:
     """Half of the documents with several questions are taught by one of these each."""
     everything = questions(data)
     by_document: dict[str, list[str]] = defaultdict(list)
@@ -136,7 +137,10 @@ def hash_of(text: str) -> int:
 
 
 def quality(memory: evokey.Memory, asked: Judged) -> float:
-    return float(np.mean([ndcg_of([hit.id for hit in memory.search(text)], asked[text]) for text in asked] or [0.0]))
+    found = measures.quality(
+        Plain(memory).rank, (protocols.Question(text, text, grades) for text, grades in asked.items())
+    )
+    return fmean(found.values()) if found else 0.0
 
 
 def measure(folder: Path, untaught: Path, groups: Groups, traffic: bool) -> dict[str, Any]:
@@ -162,7 +166,7 @@ def measure(folder: Path, untaught: Path, groups: Groups, traffic: bool) -> dict
     }
 
 
-def runs(sets: Sequence[Collection]) -> Iterator[tuple[str, str, str]]:
+def runs(sets: Sequence[Dataset]) -> Iterator[tuple[str, str, str]]:
     """(protocol, taught set, other set)"""
     yield from (("once", data.name, "") for data in sets if data.name in ONCE_SETS)
     sets = [data for data in sets if data.name != "demo"]
@@ -171,7 +175,7 @@ def runs(sets: Sequence[Collection]) -> Iterator[tuple[str, str, str]]:
         yield from (("pair", *both) for both in permutations((a, b)))
 
 
-def groups_of(protocol: str, taught: Collection, other: Collection | None) -> Groups:
+def groups_of(protocol: str, taught: Dataset, other: Dataset | None) -> Groups:
     if other is not None:
         return pair(taught, other)
     return topic(taught) if protocol == "topic" else once(taught)
@@ -185,7 +189,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="taught/other, or a set's name")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    sets = {"demo": demo()} | {folder.name: Collection(folder) for folder in options.folders}
+    sets = {"demo": demo()} | {folder.name: load(folder) for folder in options.folders}
     found: dict[str, Any] = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
     with tempfile.TemporaryDirectory() as scratch:
         for protocol, taught, other in runs(list(sets.values())):
@@ -201,19 +205,18 @@ def main() -> None:
             for key in wanted:
                 found[key] = measure(Path(scratch) / "taught", untaught, groups, key.endswith("heard"))
                 shutil.rmtree(Path(scratch) / "taught")
-                written(options.out, json.dumps(found, indent=1) + "\n")
+                write_json(options.out, found, indent=1)
                 show(key, found[key])
 
 
-def make(folder: Path, data: Sequence[Collection]) -> None:
+def make(folder: Path, data: Sequence[Dataset]) -> None:
     if folder.exists():
         return
     for other in folder.parent.iterdir():
         shutil.rmtree(other)
     with evokey.open(folder) as memory:
         for one in data:
-            prefix = f"{one.name}/" if len(data) > 1 else ""
-            memory.add([evokey.Document(f"{prefix}{doc.id}", doc.text, doc.title) for doc in one.documents])
+            memory.add(prefix(one).documents if len(data) > 1 else one.documents)
 
 
 def show(key: str, run: dict[str, Any]) -> None:

@@ -109,11 +109,16 @@ def test_lessons_name_what_is_wrong_among_the_first_found(tmp_path: Path) -> Non
 def test_noisy_lessons_name_one_wrong_document_and_the_others_stay(tmp_path: Path) -> None:
     lab = systems.Lab(load(small_sets.gap(tmp_path / "gap")), "bm25", tmp_path)
     taught = runs.protocols.split(lab.data, "holdout").taught
-    noisy = systems.add_noise(taught, lab, 0.5, seed=0)
+
+    def noise(seed: int) -> list[Question]:
+        with systems.system("none", lab) as untaught:
+            return systems.add_noise(taught, untaught.rank, lab.data.documents, 0.5, seed)
+
+    noisy = noise(0)
     changed = [(one, other) for one, other in zip(taught, noisy, strict=True) if one != other]
     assert 0.25 * len(taught) < len(changed) < 0.75 * len(taught)
     assert all(len(other.right) == 1 and not one.right & other.right for one, other in changed)
-    assert systems.add_noise(taught, lab, 0.5, seed=0) == noisy != systems.add_noise(taught, lab, 0.5, seed=1)
+    assert noise(0) == noisy != noise(1)
 
 
 def test_noise_costs_quality_and_is_measured_against_the_true_judgements(tmp_path: Path) -> None:

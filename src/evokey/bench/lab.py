@@ -100,15 +100,14 @@ class Lab:
         return registry.build("encoder", self.parts[0])
 
     @contextmanager
-    def memory(self, policy: str | Policy = "guarded") -> Iterator[Memory]:
-        """A memory of the documents, untaught, that is thrown away afterwards."""
+    def memory(self, policy: str | Policy = "guarded", **changed: Any) -> Iterator[Memory]:
+        """An untaught memory of the documents, deleted afterwards. `changed`: its settings."""
         self._prepare()
         with tempfile.TemporaryDirectory(dir=self._folder.parent) as place:
             folder = Path(place) / "memory"
             shutil.copytree(self._folder, folder)
-            settings = replace(
-                settings_.read(folder / settings_.FILE), policy=policy if policy == "paper" else "guarded"
-            )
+            changed["policy"] = policy if policy == "paper" else "guarded"
+            settings = replace(settings_.read(folder / settings_.FILE), **changed)
             with Memory(folder, settings, policy=None if isinstance(policy, str) else policy) as memory:
                 yield memory
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from evokey.bench.protocols import Question
 from evokey.errors import UnknownComponent
@@ -21,11 +21,13 @@ MEASURES = {
     "Recall@100": ir_measures.R @ 100,
     "MRR": ir_measures.RR,
 }
-MAIN = "nDCG@10"
+MAIN, FIRST = "nDCG@10", 10
 DEPTH = 100
 """How deep a ranking is judged."""
 Values = Mapping[str, Mapping[str, float]]
 """Question id → measure → value."""
+Rank = Callable[[Question, int], Sequence[str]]
+"""Question, depth → ids of the best documents."""
 
 
 def evaluate(questions: Iterable[Question], rankings: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float]]:
@@ -52,6 +54,13 @@ def whole(grades: Mapping[str, float]) -> Mapping[str, float]:
     if all(grade == int(grade) for grade in grades.values()):
         return grades
     return {id: round(100 * grade) for id, grade in grades.items()}
+
+
+def quality(rank: Rank, questions: Iterable[Question]) -> dict[str, float]:
+    """nDCG@10 of each question."""
+    asked = list(questions)
+    values = evaluate(asked, {one.id: rank(one, FIRST + len(one.excluded)) for one in asked})
+    return {id: value[MAIN] for id, value in values.items()}
 
 
 def mean(values: Values, ids: Iterable[str]) -> dict[str, float] | None:

@@ -1,8 +1,8 @@
-"""Who teaches and who tests. A protocol deals the judged queries of a set out to the two sides.
+"""Who teaches and who is tested: a protocol splits the judged queries of a data set in two.
 
 | protocol    | teaches                                     | tests                                  |
 |-------------|---------------------------------------------|----------------------------------------|
-| holdout     | a share of the test queries, by lot         | the others                             |
+| holdout     | a share of the test queries, at random      | the others                             |
 | official    | the set's own train queries                 | its test queries                       |
 | same-intent | one wording of each intent                  | its other wordings                     |
 | stream      | as holdout, in batches                      | the others, after every batch          |
@@ -47,10 +47,10 @@ class Split:
     tested: tuple[Question, ...]
 
     def groups(self) -> dict[str, list[Question]]:
-        """Questions that must be reported apart.
+        """Questions that are reported apart.
 
-        taught: they taught. untaught: tested, and nobody taught their words. Of these, related: share a right document
-        with a taught one; unrelated: share none, so nothing was learned about what they seek.
+        taught: they taught. untaught: tested, with a text that was not taught. Of these, related: share a right
+        document with a taught one; unrelated: share none, so that no lesson names what they look for.
         """
         said = {one.text for one in self.taught}
         touched = frozenset[str]().union(*(one.right for one in self.taught))
@@ -70,7 +70,7 @@ class Split:
 
 
 def split(data: Dataset, protocol: str, *, rate: float = 0.5, seed: int = 0, most: int | None = None) -> Split:
-    """The split of a set. `most`: take no more than so many judged queries, by lot."""
+    """The split of a set. `most`: use at most so many judged queries, drawn at random."""
     if protocol in ("holdout", "stream"):
         return _holdout(data, rate, seed, most)
     if protocol == "official":
@@ -83,7 +83,7 @@ def split(data: Dataset, protocol: str, *, rate: float = 0.5, seed: int = 0, mos
 def _holdout(data: Dataset, rate: float, seed: int, most: int | None) -> Split:
     if not 0 < rate < 1:
         raise InvalidInput(f"the rate is the share of queries that teach, between 0 and 1, not {rate}")
-    dealt = _dealt(_questions(data, data.judged), seed)[:most]
+    dealt = shuffle(questions(data), seed)[:most]
     if len(dealt) < 2:
         raise InvalidInput(f"{data.name} has {len(dealt)} judged queries; a holdout needs two or more")
     edge = min(max(round(rate * len(dealt)), 1), len(dealt) - 1)
@@ -97,8 +97,8 @@ def _official(data: Dataset, seed: int, most: int | None) -> Split:
             f"{data.name} has no train judgements (qrels/train.tsv), which the official protocol teaches; "
             f"use --protocol holdout"
         )
-    taught = _dealt(_questions(data, train), seed)[:most]
-    return Split(tuple(taught), tuple(_questions(data, data.judged)))
+    taught = shuffle(questions(data, train), seed)[:most]
+    return Split(tuple(taught), tuple(questions(data)))
 
 
 def _same_intent(data: Dataset, seed: int, most: int | None) -> Split:
@@ -121,7 +121,7 @@ def _same_intent(data: Dataset, seed: int, most: int | None) -> Split:
 def _worded(data: Dataset) -> list[list[Question]]:
     """Queries with the further wordings that came with the set."""
     found = []
-    for one in _questions(data, data.judged):
+    for one in questions(data):
         others = [form for form in dict.fromkeys(data.forms.get(one.id, ())) if form.strip() and form != one.text]
         forms = [Question(f"{one.id}#{n}", form, one.grades, one.excluded) for n, form in enumerate(others, 1)]
         found.append([one, *forms])
@@ -131,13 +131,14 @@ def _worded(data: Dataset) -> list[list[Question]]:
 def _shared(data: Dataset) -> list[list[Question]]:
     """Queries whose right documents are the same are wordings of one intent."""
     found: dict[frozenset[str], list[Question]] = defaultdict(list)
-    for one in _questions(data, data.judged):
+    for one in questions(data):
         found[one.right].append(one)
     return list(found.values())
 
 
-def _questions(data: Dataset, judged: Mapping[str, Grades]) -> list[Question]:
-    """The judged queries that have a right document, by id."""
+def questions(data: Dataset, judged: Mapping[str, Grades] | None = None) -> list[Question]:
+    """The judged queries that have a right document, by id; without judgements, those of the chosen split."""
+    judged = data.judged if judged is None else judged
     return [
         Question(id, data.queries[id], judged[id], data.excluded.get(id, frozenset()))
         for id in sorted(judged)
@@ -145,7 +146,7 @@ def _questions(data: Dataset, judged: Mapping[str, Grades]) -> list[Question]:
     ]
 
 
-def _dealt(questions: Iterable[Question], seed: int) -> list[Question]:
-    dealt = sorted(questions, key=lambda one: one.id)
-    random.Random(seed).shuffle(dealt)
-    return dealt
+def shuffle(questions: Iterable[Question], seed: int) -> list[Question]:
+    found = sorted(questions, key=lambda one: one.id)
+    random.Random(seed).shuffle(found)
+    return found

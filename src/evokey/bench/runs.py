@@ -190,11 +190,13 @@ def _attempt(run: Run, place: Path, scratch: Path) -> Outcome:
     return Outcome(run, result)
 
 
-def write_json(path: Path, result: Any) -> None:
-    """Whole, or not at all."""
+def write_json(path: Path, result: Any, *, indent: int | None = None) -> None:
+    """The whole file, or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(result, file, ensure_ascii=False)
+        json.dump(result, file, ensure_ascii=False, indent=indent)
+        file.write("\n")
         file.flush()
         os.fsync(file.fileno())
     Path(name).replace(path)
@@ -239,7 +241,7 @@ def measure(run: Run, scratch: Path) -> Result:
     data = _load(run.data, run.split)
     dealt = protocols.split(data, run.protocol, rate=run.rate or 0.5, seed=run.seed, most=run.most)
     lab = _lab(run.data, run.split, run.encoder, scratch, _must_encode(run, data, dealt))
-    taught = systems.add_noise(dealt.taught, lab, run.noise, run.seed) if run.noise else dealt.taught
+    taught = _add_noise(dealt.taught, lab, run) if run.noise else dealt.taught
     clock = Clock()
     lessons = Lessons(run.units, run.wrong)
     with systems.system(run.policy, lab, lessons, seed=run.seed, llm=lambda: model(run.llm)) as system:
@@ -264,6 +266,11 @@ def measure(run: Run, scratch: Path) -> Result:
         "vectors": "given" if lab.given else "encoded",
         "problems": list(data.problems),
     }
+
+
+def _add_noise(questions: Sequence[Question], lab: Lab, run: Run) -> Sequence[Question]:
+    with systems.system(UNTAUGHT, lab) as untaught:
+        return systems.add_noise(questions, untaught.rank, lab.data.documents, run.noise, run.seed)
 
 
 def _must_encode(run: Run, data: Dataset, dealt: Split) -> bool:

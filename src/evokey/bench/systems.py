@@ -24,6 +24,7 @@ from evokey import registry
 from evokey.bench.ablations import ABLATIONS, NEEDS_UNITS, NEEDS_WRONG
 from evokey.bench.data import Dataset
 from evokey.bench.lab import HYBRID, Lab
+from evokey.bench.measures import Rank
 from evokey.bench.protocols import Question
 from evokey.errors import ExpansionFailed, InvalidInput
 from evokey.evolution.paper import Paper, Replay
@@ -32,7 +33,7 @@ from evokey.expanders.recorded import Recorded
 from evokey.inspect.accounting import displacements
 from evokey.memory import Memory
 from evokey.protocols import LLM, Expander, Look
-from evokey.types import Document, Expansion
+from evokey.types import Document, Expansion, Vectors
 
 UNTAUGHT, REFERENCE = "none", "guarded"
 POLICIES = (REFERENCE, "paper")
@@ -56,6 +57,9 @@ class Lessons:
     """Whose recorded expansions are taught with the queries."""
     wrong: int = 0
     """Of how many that the untaught index finds first the wrong ones are named."""
+
+
+PLAIN = Lessons()
 
 
 class System(Protocol):
@@ -102,7 +106,7 @@ def fits(name: str, encoder: str, units: str | None, wrong: int = 0) -> str | No
 
 @contextmanager
 def system(
-    name: str, lab: Lab, lessons: Lessons | None = None, *, seed: int = 0, llm: Callable[[], LLM] | None = None
+    name: str, lab: Lab, lessons: Lessons = PLAIN, *, seed: int = 0, llm: Callable[[], LLM] | None = None
 ) -> Iterator[System]:
     """A system by its name, in its untaught state. llm: the model that expands queries live."""
     plain, _, who = name.partition(":")
@@ -125,7 +129,7 @@ def system(
                 raise InvalidInput("live expansion needs a language model: --llm llamacpp")
             yield Expanded(memory, lab, live_expander(llm(), who or EXPANDER))
         else:
-            yield Taught(memory, lab, lessons or Lessons())
+            yield Taught(memory, lab, lessons)
 
 
 def live_expander(llm: LLM, name: str = EXPANDER) -> Expander:
@@ -134,21 +138,19 @@ def live_expander(llm: LLM, name: str = EXPANDER) -> Expander:
     return made
 
 
-def add_noise(questions: Sequence[Question], lab: Lab, share: float, seed: int) -> tuple[Question, ...]:
-    """In a share of the questions, one wrong document stands for the right ones: one of the first found, or any."""
-    with lab.memory() as memory:
-        plain = Plain(memory, lab)
-        return tuple(_mistake(one, plain, lab, share, seed) for one in questions)
-
-
-def _mistake(question: Question, plain: Plain, lab: Lab, share: float, seed: int) -> Question:
-    chance = random.Random(f"{seed} {question.id}")
-    if chance.random() >= share:
-        return question
-    any_one = [document.id for document in lab.data.documents]
-    found = plain.rank(question, NEAR) if chance.random() < 0.5 else any_one
-    wrong = [id for id in found if id not in question.right] or any_one
-    return replace(question, grades={chance.choice(wrong): 1.0})
+def add_noise(
+    questions: Sequence[Question], rank: Rank, documents: Sequence[Document], share: float, seed: int
+) -> list[Question]:
+    """In a share of the questions, one wrong document replaces the right ones: one of the first hits, or any."""
+    ids, found = [document.id for document in documents], []
+    for question in questions:
+        chance = random.Random(f"{seed} {question.id}")
+        if chance.random() < share:
+            candidates = rank(question, NEAR) if chance.random() < 0.5 else ids
+            wrong = [id for id in candidates if id not in question.right] or ids
+            question = replace(question, grades={chance.choice(wrong): 1.0})
+        found.append(question)
+    return found
 
 
 def recording(data: Dataset, who: str | None) -> Recorded:
@@ -186,12 +188,14 @@ class Judged(Still):
 class Plain(Still):
     """The untaught index."""
 
-    def __init__(self, memory: Memory, lab: Lab) -> None:
+    def __init__(self, memory: Memory, lab: Lab | None = None) -> None:
         self._memory, self._lab = memory, lab
 
     def rank(self, question: Question, depth: int) -> list[str]:
-        hits = self._memory.search(question.text, depth, vector=self._lab.vector(question))
-        return [hit.id for hit in hits]
+        return [hit.id for hit in self._memory.search(question.text, depth, vector=self._vector(question))]
+
+    def _vector(self, question: Question) -> Vectors | None:
+        return None if self._lab is None else self._lab.vector(question)
 
 
 class Expanded(Plain):
@@ -212,9 +216,9 @@ class Expanded(Plain):
 class Taught(Plain):
     """A memory that learns."""
 
-    def __init__(self, memory: Memory, lab: Lab, lessons: Lessons) -> None:
+    def __init__(self, memory: Memory, lab: Lab | None = None, lessons: Lessons = PLAIN) -> None:
         super().__init__(memory, lab)
-        self._expander = None if lessons.units is None else recording(lab.data, lessons.units)
+        self._expander = None if lab is None or lessons.units is None else recording(lab.data, lessons.units)
         self._looked_at = lessons.wrong
 
     def teach(self, questions: Sequence[Question]) -> None:
@@ -228,7 +232,7 @@ class Taught(Plain):
             "irrelevant": self._wrong(question),
             "units": None if expansion is None else expansion.texts,
             "actor": ACTOR,
-            "vector": self._lab.vector(question),
+            "vector": self._vector(question),
         }
 
     def _wrong(self, question: Question) -> list[str]:
@@ -236,7 +240,7 @@ class Taught(Plain):
         judged = [id for id, grade in question.grades.items() if grade <= 0]
         if not self._looked_at:
             return judged
-        seen = self._memory.search(question.text, self._looked_at, vector=self._lab.vector(question), epoch=0)
+        seen = self._memory.search(question.text, self._looked_at, vector=self._vector(question), epoch=0)
         return list(dict.fromkeys([*judged, *(hit.id for hit in seen if hit.id not in question.right)]))
 
     def moved(self) -> Mapping[str, Sequence[float]]:

@@ -222,7 +222,7 @@ def write(folder: Path) -> list[Path]:
     ]
     paths = {
         folder / "tables.md": "\n\n".join(["# Results", *page]) + "\n",
-        folder / "tables.json": json.dumps(made, ensure_ascii=False, indent=1) + "\n",
+        folder / "tables.json": _json(made),
         folder / "results.json": json.dumps([summarise(one) for one in found], ensure_ascii=False, indent=1) + "\n",
         **{folder / f"{name}.csv": _csv(rows) for name, rows in made.items()},
     }
@@ -262,13 +262,24 @@ def _shown(name: str, value: Any, *, bold: bool) -> str:
     return f"**{shown}**" if bold else shown
 
 
+def _short(row: Row) -> Row:
+    return {name: round(one, 6) if isinstance(one, float) else one for name, one in row.items()}
+
+
+def _json(tables: Mapping[str, Sequence[Row]]) -> str:
+    """One row per line."""
+    parts = []
+    for name, rows in tables.items():
+        lines = ",\n".join(json.dumps(_short(row), ensure_ascii=False) for row in rows)
+        parts.append(f"{json.dumps(name)}: [\n{lines}\n]")
+    return "{" + ",\n".join(parts) + "}\n"
+
+
 def _csv(rows: Sequence[Row]) -> str:
     file = io.StringIO()
     writer = csv.DictWriter(file, _head(rows), extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(
-        {name: round(one, 6) if isinstance(one, float) else one for name, one in row.items()} for row in rows
-    )
+    writer.writerows(map(_short, rows))
     return file.getvalue()
 
 

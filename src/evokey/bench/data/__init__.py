@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evokey.bench.data import beir, bright, trec
 from evokey.bench.data.beir import expansions
-from evokey.bench.data.dataset import Dataset, Judgements
+from evokey.bench.data.dataset import Dataset, Judgements, prefix
 from evokey.bench.data.presets import BEIR, BRIGHT, Preset, Reported, preset_of, presets
 from evokey.bench.data.statistics import Beside, Statistics, beside, statistics
 from evokey.errors import InvalidInput
@@ -26,6 +26,7 @@ __all__ = [
     "beside",
     "expansions",
     "load",
+    "prefix",
     "preset_of",
     "presets",
     "statistics",

@@ -54,6 +54,21 @@ class Dataset:
     split: str = "test"
 
 
+def prefix(data: Dataset) -> Dataset:
+    """The same set with its name in front of every document id: for several sets in one index."""
+
+    def rename(judged: Judgements) -> Judgements:
+        return {query: {f"{data.name}/{id}": grade for id, grade in grades.items()} for query, grades in judged.items()}
+
+    return replace(
+        data,
+        documents=[replace(one, id=f"{data.name}/{one.id}") for one in data.documents],
+        judged=rename(data.judged),
+        splits={name: rename(judged) for name, judged in data.splits.items()},
+        excluded={query: frozenset(f"{data.name}/{id}" for id in ids) for query, ids in data.excluded.items()},
+    )
+
+
 def checked(raw: Dataset) -> Dataset:
     """The set with its chosen split, without what cannot be scored, and with every oddity told."""
     problems = list(raw.problems)
