@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import DATA
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_hub import Hub
 
@@ -488,6 +488,7 @@ SCORES = st.floats(allow_nan=False, allow_infinity=False)
 RANKINGS = st.dictionaries(IDS, st.dictionaries(IDS, SCORES, min_size=1, max_size=5), max_size=4)
 
 
+@settings(deadline=None)
 @given(RANKINGS)
 def test_runs_come_back_exactly_as_they_were_written(tmp_path_factory: pytest.TempPathFactory, given_: Any) -> None:
     rankings = {query: sorted(hits.items(), key=lambda hit: -hit[1]) for query, hits in given_.items()}
@@ -496,6 +497,7 @@ def test_runs_come_back_exactly_as_they_were_written(tmp_path_factory: pytest.Te
     assert trec.run(path, escaped=True) == rankings
 
 
+@settings(deadline=None)
 @given(st.dictionaries(IDS, st.dictionaries(IDS, st.integers(-2, 4), min_size=1, max_size=5), max_size=4))
 def test_judgements_come_back_exactly_as_they_were_written(
     tmp_path_factory: pytest.TempPathFactory, judged: dict[str, dict[str, int]]
