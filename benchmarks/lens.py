@@ -102,7 +102,7 @@ def bystanders(sets: tuple[Dataset, Dataset], encoder: Any, noise: float, policy
         "held_out": pairs[0],
         "bystanders": pairs[1],
         "p": compare(after[1], before[1]).p,
-        "lens": {name: choice.turn for name, choice in report.choice.items()},
+        "lens": {name: choice.lens_id for name, choice in report.choice.items()},
     }
 
 

@@ -23,7 +23,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for a job in the bac
 DATA = Path(os.environ.get("EVOKEY_DATA") or Path(__file__).parents[2] / "shared" / "data")
 Opener = Callable[..., evokey.Memory]
 Always = Callable[[Choice], None]
-LENS = Choice(0.5, 1.0, 0.0, 0.2, lens=0.3, anchored=150)
+LENS = Choice(0.5, 1.0, 0.0, 0.2, lens_parameter=0.3, last_anchor=150)
 """Moved keys, rows and a lens."""
 
 COMMANDS = {

@@ -163,7 +163,7 @@ def test_explain_names_the_lesson_and_the_row_behind_a_new_rank(
     assert [(lesson.query, lesson.actor) for lesson in told.lessons] == [("who can rescue my afternoon?", "ada")]
     assert told.rank_after == 1 and (told.rank_before is None or told.rank_before > 1)
     dense = next(view for view in told.views if view.retriever == "wordllama")
-    assert (dense.by, dense.row) == ("recall row", "who can rescue my afternoon?")
+    assert (dense.best_key, dense.nearest_taught) == ("taught question", "who can rescue my afternoon?")
 
 
 # ---- on a real set

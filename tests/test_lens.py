@@ -93,10 +93,10 @@ def test_the_newest_anchor_does_not_depend_on_what_was_deleted_when(
     memory.add(commands)
     memory.feedback("which commit broke it", relevant=["git-bisect"])
     memory.delete([commands[-1].id])
-    found = [_focus(memory).anchored]
+    found = [_focus(memory).last_anchor]
     memory.close()
     shutil.rmtree(tmp_path / "kb" / "keys")
-    assert [*found, _focus(opened()).anchored] == [len(commands) - 1] * 2
+    assert [*found, _focus(opened()).last_anchor] == [len(commands) - 1] * 2
 
 
 def _focus(memory: evokey.Memory) -> Focus:
@@ -140,7 +140,7 @@ def test_a_lens_travels_through_time_is_explained_and_forgotten(
     view = memory.explain(hit.id, asked[0]).views[0]
     assert view.after == pytest.approx(hit.score, rel=1e-5)
     turned = [memory.explain(memory.search(query)[0].id, query).views[0] for query in asked]
-    assert any(one.turned > 0 and one.turned_by for one in turned)
+    assert any(one.query_moved > 0 and one.query_moved_by for one in turned)
     memory.rollback(0)
     assert found(memory, asked) == plain
     release(memory)
@@ -221,10 +221,13 @@ def test_a_lens_that_unsettles_bystanders_is_refused(opened: Opener, dataset: An
     retriever, others = memory.index.retrievers[0], sorted(data.judged)[100:140]
     attribution = attribute(retriever, memory.index.log(memory.ledger.lessons.last).taught)
     turns = [(0.01, OPEN), (1e6, OPEN)]
-    lenses = Focus(retriever, attribution, anchored=0).lenses(turns)
+    lenses = Focus(retriever, attribution, last_anchor=0).lenses(turns)
     pools = {query: take(retriever, query, memory.index.position).ranking for query in others}
     trial = Trial(retriever, attribution, as_they_are(others, pools), pools, lenses)
-    kept = [float(trial.outcomes([one])[one].mean()) for one in (Choice(lens=lens, gate=gate) for lens, gate in turns)]
+    kept = [
+        float(trial.outcomes([one])[one].mean())
+        for one in (Choice(lens_parameter=lens, gate_quantile=gate) for lens, gate in turns)
+    ]
     assert kept[0] < 1 - fit.UNSETTLED < kept[1]
 
 

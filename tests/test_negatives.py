@@ -10,7 +10,7 @@ import evokey
 from evokey.inspect.accounting import report
 from evokey.types import Choice
 
-AWAY = Choice(away=0.4)
+DEMOTED = Choice(demotion=0.4)
 
 
 def at(degrees: float) -> np.ndarray:
@@ -33,7 +33,7 @@ def test_a_wrong_document_is_pushed_away_and_others_stay(opened: Opener, always:
     fan(memory)
     before = scores(memory, at(20))
     memory.feedback("flat", relevant=["middle"], irrelevant=["level"], vector=at(20))
-    always(AWAY)
+    always(DEMOTED)
     assert memory.evolve().published
     # One document was wrong once: its mass is 1 and so is the median, and its key moves by −γ/2 of the query.
     moved = at(0) - 0.2 * at(20)
@@ -50,7 +50,7 @@ def test_a_push_is_bounded_however_many_say_so(opened: Opener, always: Always) -
     for number in range(50):
         memory.feedback(f"flat {number}", relevant=["middle"], irrelevant=["level"], vector=at(20))
     memory.feedback("once", relevant=["level"], irrelevant=["upright"], vector=at(80))
-    always(AWAY)
+    always(DEMOTED)
     memory.evolve()
     (found,) = report(memory).displacements
     assert found.within and found.bound == pytest.approx(1 - np.sqrt(1 - 0.4**2))
@@ -70,13 +70,13 @@ def test_who_was_only_wrong_is_touched_only_if_pushed(opened: Opener, always: Al
     assert dict(ranking(memory, "green"))["pea"] == dict(untaught)["pea"]
     memory.feedback("a vegetable", relevant=["pea"])
     memory.forget(query="a vegetable")
-    always(Choice(step=0.5, away=0.4))
+    always(Choice(step=0.5, demotion=0.4))
     memory.feedback("leaves in hot water", relevant=["tea"])
     memory.evolve()
     assert memory.stats().documents_touched == 2
     assert dict(ranking(memory, "green"))["pea"] < dict(untaught)["pea"]
     (view,) = memory.explain("pea", "green").views
-    assert view.after < view.before and [(pull.text, pull.amount < 0) for pull in view.pulls] == [
+    assert view.after < view.before and [(pull.text, pull.amount < 0) for pull in view.contributions] == [
         ("something green to drink", True)
     ]
     memory.forget(query="something green to drink")
@@ -90,7 +90,7 @@ def test_a_verdict_that_was_taken_back_pushes_nobody(opened: Opener, always: Alw
     memory.feedback("something green", irrelevant=["pea"], actor="ann")
     memory.feedback("something green", relevant={"pea": 0.0}, actor="ann")
     memory.feedback("a warm drink", relevant=["tea"])
-    always(AWAY)
+    always(DEMOTED)
     memory.evolve()
     assert dict(ranking(memory, "green"))["pea"] == dict(untaught)["pea"]
 
@@ -108,7 +108,7 @@ def test_a_document_that_is_always_in_the_way_is_learned_to_be_wrong(opened: Ope
     told = memory.evolve()
     choice = told.choice["bm25"]
     found = [memory.search(query)[0].id for query in held_out]
-    assert (choice.away > 0) == negatives
+    assert (choice.demotion > 0) == negatives
     assert told.documents == memory.stats().documents_touched == 40 + negatives
     assert (found == [f"d{number}" for number in range(40, 60)]) == negatives
 
@@ -134,7 +134,7 @@ def test_the_account_names_who_pushed(opened: Opener, always: Always) -> None:
     memory.add([{"id": id, "text": text} for id, text in (("tea", "green tea"), ("pea", "green pea"))])
     memory.feedback("a warm drink", relevant=["tea"], actor="ann")
     memory.feedback("something green", irrelevant=["pea"], actor="bob")
-    for choice, named in ((Choice(step=0.5), {"ann"}), (Choice(step=0.5, away=0.4), {"ann", "bob"})):
+    for choice, named in ((Choice(step=0.5), {"ann"}), (Choice(step=0.5, demotion=0.4), {"ann", "bob"})):
         always(choice)
         memory.feedback("a cup", relevant=["tea"], actor="ann")
         memory.evolve()
@@ -151,9 +151,9 @@ def test_a_part_that_was_pushed_behind_another_is_explained(opened: Opener, alwa
     )
     memory.add([{"id": "two", "text": ". ".join(parts)}, {"id": "one", "text": "the moon"}])
     memory.feedback("please wait here for a ferry", relevant=["one"], irrelevant=["two"])
-    always(Choice(away=0.4))
+    always(Choice(demotion=0.4))
     memory.evolve()
     (view,) = memory.explain("two", "please wait").views
-    assert view.by == "next best part" and view.after <= view.before
-    assert [(pull.text, pull.amount < 0) for pull in view.pulls] == [("please wait here for a ferry", True)]
+    assert view.best_key == "second-best part" and view.after <= view.before
+    assert [(pull.text, pull.amount < 0) for pull in view.contributions] == [("please wait here for a ferry", True)]
     assert view.after == pytest.approx(dict(ranking(memory, "please wait"))["two"])

@@ -49,7 +49,7 @@ def changing(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> Iterator[evokey
 
 LOOKS: dict[str, Callable[[evokey.Memory], object]] = {
     "stats": lambda memory: memory.stats().documents,
-    "diff": lambda memory: memory.diff(0, 1).queries_asked,
+    "diff": lambda memory: memory.diff(0, 1).queries_compared,
     "search": lambda memory: memory.search("question about beta"),
     "account": lambda memory: accounting.report(memory).epoch,
     "traffic": lambda memory: memory.traffic(),

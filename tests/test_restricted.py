@@ -351,13 +351,17 @@ def test_a_caller_with_a_filter_is_told_no_question_and_no_name(pages: Memory) -
     pages.feedback("xylo pay", ["salaries"], actor="eve")
     pages.evolve()
     told = pages.explain("menu", "noon stew", where=PUBLIC)
-    assert (told.taught, list(told.lessons)) == (1, [])
+    assert (told.lesson_count, list(told.lessons)) == (1, [])
     assert "xylo" not in repr(told.to_dict()) and "ada" not in repr(told.to_dict())
     assert "noon stew of xylo" in repr(pages.explain("menu", "noon stew").to_dict())
     with pytest.raises(UnknownDocument, match="no document has the id 'salaries'"):
         pages.explain("salaries", where=PUBLIC)
     compared = pages.diff(0, 1, PUBLIC)
-    assert ([one.document for one in compared.documents], compared.queries, compared.queries_asked) == (["menu"], [], 0)
+    assert ([one.document for one in compared.documents], compared.queries, compared.queries_compared) == (
+        ["menu"],
+        [],
+        0,
+    )
     assert {"menu", "salaries"} == {one.document for one in pages.diff(0, 1).documents}
     assert {one.query for one in pages.diff(0, 1).queries} <= {"noon stew of xylo", "xylo pay"}
     pages.search("a question of somebody")
@@ -377,7 +381,7 @@ def test_the_explanation_of_a_restricted_document_adds_up(pages: Memory) -> None
         question = one.question("xylo dough", overlay.learned)
         (score,) = overlay.restricted.scores(one.store.scan(question), question.weigh_unheard())
         assert view.after == pytest.approx(score)
-        assert (view.by, view.row) == ("recall row", "xylo dough")
+        assert (view.best_key, view.nearest_taught) == ("taught question", "xylo dough")
 
 
 def test_stats_count_what_concerns_the_documents_inside_the_filter(pages: Memory) -> None:

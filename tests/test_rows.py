@@ -15,7 +15,7 @@ from evokey.search.retriever import search
 from evokey.types import Choice
 
 CHUNKS = {"name": "chunks", "tokens": 60, "overlap": 10}
-CHOICES = [Choice(), Choice(handicap=0.2), Choice(0.5, 1.0), Choice(1.0, 4.0, 0.0, 0.1), Choice(0.5, 2.0, 2.0, 0.0)]
+CHOICES = [Choice(), Choice(penalty=0.2), Choice(0.5, 1.0), Choice(1.0, 4.0, 0.0, 0.1), Choice(0.5, 2.0, 2.0, 0.0)]
 
 
 @pytest.fixture

@@ -117,11 +117,11 @@ def test_an_explanation_adds_up_to_the_score(opened: Opener, dataset: object) ->
         for hit in memory.search(query, k=5):
             view = memory.explain(hit.id, query).views[0]
             assert view.after == pytest.approx(hit.score, rel=1e-5)
-            if view.by == "moved key" and encoder == "bm25":
-                assert view.before + sum(pull.amount for pull in view.pulls) == pytest.approx(hit.score)
+            if view.best_key == "moved key" and encoder == "bm25":
+                assert view.before + sum(pull.amount for pull in view.contributions) == pytest.approx(hit.score)
                 assert sum(term.after for term in view.terms) == pytest.approx(hit.score)
                 assert sum(term.before for term in view.terms) == pytest.approx(view.before)
-            assert (view.moved > 0) == bool(view.pulls)
+            assert (view.moved > 0) == bool(view.contributions)
 
 
 # ---- lessons on hold

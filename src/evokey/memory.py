@@ -377,7 +377,7 @@ class Memory:
         before = self.index.overlays(0)
         learned = self.index.overlays()
         after, _ = self.index.within_reach(text, learned, asked)
-        reached = learned.beyond is None or after is not learned.beyond
+        in_reach = learned.beyond is None or after is not learned.beyond
         ranks = {
             when: _rank(self.index.ranked(text, DEPTH, known, among, asked), number)
             for when, known in (("rank_before", before), ("rank_after", after))
@@ -386,7 +386,7 @@ class Memory:
             explain.view(one, one.question(text, after.of[one.name].learned, asked), number, after.of[one.name])
             for one in self.index.retrievers
         ]
-        return Explanation(id, lessons, text, views=views, taught=len(lessons), reached=reached, **ranks)
+        return Explanation(id, lessons, text, views=views, lesson_count=len(lessons), in_reach=in_reach, **ranks)
 
     # ---- learning
 
@@ -835,7 +835,7 @@ class Memory:
         judged = replace(empty, held_out=proposal.held_out, taught=proposal.taught, unrelated=proposal.unrelated)
         if not proposal.changes:
             return replace(judged, reason="no choice is better than the untaught index: nothing to publish")
-        pushed = lessons.wrong if any(one.away for one in proposal.choice.values()) else {}
+        pushed = lessons.wrong if any(one.demotion for one in proposal.choice.values()) else {}
         touched = set[int]().union(*lessons.grades.values(), *pushed.values())
         return replace(
             judged,

@@ -9,7 +9,7 @@
 | Ruling     | a verifier   | whether an attempt succeeded, and which documents were right |
 | Verdict    | feedback     | how right one document is for one query                      |
 | Lesson     | feedback     | a query, its units and its verdicts: one verified fact       |
-| Choice     | evolution    | how far one retriever's keys move, and how rows are handicapped |
+| Choice     | evolution    | how far one retriever's keys move, and the penalty of taught questions |
 | EpochReport| evolve       | what was proposed, how it did on held-out queries, and why it was published or not |
 """
 
@@ -273,57 +273,58 @@ class Choice:
     """β: a query that credits n documents gives each n^-β."""
     step: float = 0.0
     """λ: how far keys move towards what they were taught; 0 leaves them."""
-    units: float = 0.0
+    unit_weight: float = 0.0
     """η: the weight of the expansion units together, beside the query's 1."""
-    handicap: float | None = None
-    """δ: recall rows score below an exact match by this share of the query's self-similarity; None has no rows."""
-    lens: float | None = None
-    """How strong the lens is: its ridge μ (dense, the smaller the stronger) or share γ (sparse). None has no lens."""
-    gate: float = 0.0
-    """The quantile at which a dense lens is shut: how near taught queries are to each other."""
-    anchored: int = 0
-    """The newest document that a dense lens may have as an anchor."""
-    away: float = 0.0
-    """γ: how far keys move away from queries that they were wrong for; 0 leaves them."""
+    penalty: float | None = None
+    """δ: taught questions are kept as keys, and this share of the query's self-similarity is taken off their score;
+    None: they are not kept as keys."""
+    lens_parameter: float | None = None
+    """The ridge μ of a dense lens (smaller is stronger) or the share γ of a sparse one; None: no lens."""
+    gate_quantile: float = 0.0
+    """Where a dense lens stops acting, as a quantile of how near taught queries are to each other."""
+    last_anchor: int = 0
+    """The newest document that a dense lens may use as an anchor."""
+    demotion: float = 0.0
+    """γ: how far keys move away from queries for which they were wrong; 0 leaves them."""
 
     @property
-    def turn(self) -> tuple[float, float] | None:
+    def lens_id(self) -> tuple[float, float] | None:
         """What tells one lens from another."""
-        return None if self.lens is None else (self.lens, self.gate)
+        return None if self.lens_parameter is None else (self.lens_parameter, self.gate_quantile)
 
     @property
     def move(self) -> tuple[float, float, float, float]:
         """How keys move: β, η, λ and γ."""
-        return self.spread, self.units, self.step, self.away
+        return self.spread, self.unit_weight, self.step, self.demotion
 
     @property
     def reserve(self) -> float:
-        """How far recall rows hold back: they reach into questions that nobody has taught yet."""
-        return float("inf") if self.handicap is None else self.handicap
+        """The penalty as a number: infinite where taught questions are not kept as keys."""
+        return float("inf") if self.penalty is None else self.penalty
 
     @property
     def recalls(self) -> bool:
         """Whether taught queries are kept as keys, and nothing else is learned."""
-        return self.handicap is not None and self.step == self.away == 0 and self.lens is None
+        return self.penalty is not None and self.step == self.demotion == 0 and self.lens_parameter is None
 
     @property
     def nothing(self) -> bool:
-        return self.step == self.away == 0 and self.handicap is None and self.lens is None
+        return self.step == self.demotion == 0 and self.penalty is None and self.lens_parameter is None
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far what was learned reaches: to questions that are like a taught one. The untaught index answers all others.
+    """Which questions learning acts on: those similar to a taught one. The untaught index answers all others.
 
-    Likeness is a share of what the larger of the two questions is like itself.
+    Similarity is a share of the larger self-similarity of the two questions.
     """
 
     retriever: str
-    """Whose vectors tell how like two questions are."""
-    least: float
-    """How like the nearest taught query a question must be for learned keys to act on it; -1: they act on all."""
-    weights: float
-    """How like it must be for learned fusion weights to act on it, too."""
+    """The retriever whose vectors measure the similarity."""
+    threshold: float
+    """Learned keys act on a question at least this similar to the nearest taught query; -1: on all."""
+    weights_threshold: float
+    """The same for learned fusion weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,7 +413,7 @@ class EpochDiff:
     after: int
     documents: Sequence[DocumentChange]
     queries: Sequence[QueryChange]
-    queries_asked: int
+    queries_compared: int
     """How many taught and protected queries were compared."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -429,9 +430,8 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Pull:
-    """What one taught text adds to a document's score for a query; less than nothing if the document was wrong for
-    that text."""
+class Contribution:
+    """What one taught text adds to a document's score for a query; negative if the document was wrong for it."""
 
     text: str
     amount: float
@@ -447,18 +447,18 @@ class View:
     before: float
     """By the base key alone."""
     after: float
-    by: str
-    """The row that was best: base key, moved key or recall row."""
-    row: str | None
-    """The taught text of the recall row that came closest."""
-    pulls: Sequence[Pull]
+    best_key: str
+    """The key that scored best: base key, moved key or taught question."""
+    nearest_taught: str | None
+    """Of the taught questions kept as keys of this document, the nearest."""
+    contributions: Sequence[Contribution]
     """What moved the key, strongest first."""
     terms: Sequence[Term]
     """Sparse retrievers: the share of each of the query's words, base key and moved key."""
-    turned: float = 0.0
-    """How far the lens turned the query: 1 − cosine (dense), or the share of new weight in words (sparse)."""
-    turned_by: Sequence[Pull] = ()
-    """The lessons behind that: taught queries, and how near they are."""
+    query_moved: float = 0.0
+    """How far the lens moved the query: 1 − cosine (dense), or the share of new weight in words (sparse)."""
+    query_moved_by: Sequence[Contribution] = ()
+    """The taught queries that caused it, and how near they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,10 +473,10 @@ class Explanation:
     """Its rank in the untaught index and now; None beyond the first hundred."""
     rank_after: int | None
     views: Sequence[View]
-    taught: int = 0
-    """How many lessons these are, told or not."""
-    reached: bool = True
-    """Whether the query is near enough to a taught one for what was learned to act on it."""
+    lesson_count: int = 0
+    """How many lessons name it, shown here or not."""
+    in_reach: bool = True
+    """Whether the query is similar enough to a taught one for learning to act on it."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

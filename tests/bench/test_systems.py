@@ -223,7 +223,7 @@ def test_without_learned_words_the_gap_stays_open(tmp_path: Path) -> None:
 def test_without_rows_no_choice_has_rows_and_a_fixed_step_is_fixed(sentences: Path, tmp_path: Path) -> None:
     options = {"encoder": "wordllama", "protocol": "holdout", "rate": 0.8}
     rows = outcome(sentences, tmp_path, policy="no-rows", **options)["report"]["choice"]["wordllama"]
-    assert (rows["handicap"], rows["step"] > 0) == (None, True)
+    assert (rows["penalty"], rows["step"] > 0) == (None, True)
     step = outcome(sentences, tmp_path, policy="fixed-step", **options)["report"]["choice"]["wordllama"]
     assert step["step"] in (0.0, 1.0)
 

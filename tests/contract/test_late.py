@@ -44,7 +44,7 @@ LESSONS: list[tuple[str, dict[str, float], list[str]]] = [
     ("☃ ☃", {"night": 1.0}, []),
 ]
 CHOICES = [
-    Choice(handicap=0.2),
+    Choice(penalty=0.2),
     Choice(0.5, 1.0),
     Choice(1.0, 4.0, 1.0, 0.3),
     Choice(0.0, 0.25, 2.0),
@@ -97,7 +97,7 @@ class Oracle:
                 weight = grade * len(relevant) ** -choice.spread
                 self._teach(id, query, weight)
                 for unit, share in self._shares(units, id).items():
-                    self._teach(id, unit, weight * choice.units * share)
+                    self._teach(id, unit, weight * choice.unit_weight * share)
         self.middle = median(sum(texts.values()) for texts in self.omega.values())
 
     def _scores(self, text: str, id: str) -> list[float]:
@@ -129,8 +129,8 @@ class Oracle:
                     said = likeness(by_word.vectors(text), question)
                     best = [max(own, scale * new) if new > 0 else own for own, new in zip(best, said, strict=True)]
             found.append(sum(best))
-            if self.choice.handicap is not None:
-                found += [maxsim(by_word.vectors(text), question) - self.choice.handicap for text in texts]
+            if self.choice.penalty is not None:
+                found += [maxsim(by_word.vectors(text), question) - self.choice.penalty for text in texts]
         return max(found)
 
 
@@ -280,7 +280,7 @@ def test_the_papers_gain_is_found_again_in_the_score(opened: Opener) -> None:
             for id, after in ranking(memory, query, 20):
                 gains = replay.scores[replay.touched.rows(numbers[id]).start]
                 assert after - before[id] == pytest.approx(sum(gains.values()), abs=1e-6)
-                (pulls,) = (view.pulls for view in memory.explain(id, query).views)
+                (pulls,) = (view.contributions for view in memory.explain(id, query).views)
                 assert sum(pull.amount for pull in pulls) == pytest.approx(after - before[id], abs=1e-6)
                 unlike += before[id] < maxsim(by_word.vectors(unit), by_word.vectors(query)) < 0
             memory.forget(query=query)
@@ -325,9 +325,9 @@ def test_explain_tells_the_score_that_search_gives(opened: Opener, policy: str) 
             view = memory.explain(hit.id, query).views[0]
             assert view.after == pytest.approx(hit.score, abs=1e-6)
             assert view.before == pytest.approx(dict(ranking(memory, query, epoch=0))[hit.id], abs=1e-6)
-            if view.by == "moved key":
-                assert view.after - view.before <= sum(pull.amount for pull in view.pulls) + 1e-6
-                assert all(pull.amount >= 0 for pull in view.pulls)
+            if view.best_key == "moved key":
+                assert view.after - view.before <= sum(pull.amount for pull in view.contributions) + 1e-6
+                assert all(pull.amount >= 0 for pull in view.contributions)
 
 
 def test_what_a_text_adds_alone_is_what_explain_says_of_it(opened: Opener) -> None:
@@ -341,7 +341,7 @@ def test_what_a_text_adds_alone_is_what_explain_says_of_it(opened: Opener) -> No
     moved = 0
     for query in [*ASKED, "zinc", "parliament", "quantum entropy", "football match", "tax law of 1982"]:
         view = memory.explain(id, query).views[0]
-        assert sum(pull.amount for pull in view.pulls) == pytest.approx(view.after - view.before, abs=1e-6)
+        assert sum(pull.amount for pull in view.contributions) == pytest.approx(view.after - view.before, abs=1e-6)
         moved += view.after > view.before
     assert moved > 3
 

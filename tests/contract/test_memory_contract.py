@@ -200,11 +200,11 @@ def explained(memory: evokey.Memory, untaught: dict[str, list[tuple[str, float]]
                 assert told.rank_after == list(found).index(id) + 1
             elif memory.index.retrievers[0].kind != "sparse":
                 assert view.after == -math.inf
-            if view.terms and view.by != "recall row":
+            if view.terms and view.best_key != "taught question":
                 assert sum(term.after for term in view.terms) == pytest.approx(view.after, rel=1e-5)
-            if view.by == "base key":
+            if view.best_key == "base key":
                 assert view.after == view.before
-            if view.by == "base key" and id in found and memory.index.retrievers[0].kind != "sparse":
+            if view.best_key == "base key" and id in found and memory.index.retrievers[0].kind != "sparse":
                 assert view.after == pytest.approx(dict(untaught[query])[id], rel=1e-5, abs=1e-6)
 
 

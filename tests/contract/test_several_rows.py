@@ -39,7 +39,7 @@ LESSONS: list[tuple[str, dict[str, float], list[str]]] = [
     ("steer boats", {"sailing": 1.0}, ["wind and harbour", "zebra"]),
     ("dark hunters", {"night": 1.0, "volcano": 1.0}, ["owls at night"]),
 ]
-CHOICES = [Choice(handicap=0.2), Choice(0.5, 1.0), Choice(1.0, 4.0, 1.0, 0.3), Choice(0.0, 8.0, 2.0), Choice(0.5, 0.25)]
+CHOICES = [Choice(penalty=0.2), Choice(0.5, 1.0), Choice(1.0, 4.0, 1.0, 0.3), Choice(0.0, 8.0, 2.0), Choice(0.5, 0.25)]
 ASKED = [*(query for query, _, _ in LESSONS), "lava", "night", "the of", "zebra", "hot oven crust", "☃"]
 
 
@@ -114,7 +114,7 @@ class Oracle:
                 gains = {unit: max(0.0, *self._scores(unit, id)) for unit in units}
                 kept = {unit: gain for unit, gain in gains.items() if gain > 0 and gain >= 0.5 * max(gains.values())}
                 parts = {query: weight} | {
-                    unit: weight * choice.units * gain / sum(kept.values()) for unit, gain in kept.items()
+                    unit: weight * choice.unit_weight * gain / sum(kept.values()) for unit, gain in kept.items()
                 }
                 for text, omega in parts.items():
                     for word in self.model.words(text):
@@ -141,8 +141,8 @@ class Oracle:
                 score += sum(pull * similar[text] for text, pull in pulls.items())
                 score /= self.model.norm(row, pulls)
             found.append(score)
-            if self.choice.handicap is not None:
-                share = self.choice.handicap * self.model.self_similarity(query, self.learned)
+            if self.choice.penalty is not None:
+                share = self.choice.penalty * self.model.self_similarity(query, self.learned)
                 found += [similar[text] - share for text in texts]
         return max(found)
 

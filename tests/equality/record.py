@@ -87,8 +87,12 @@ def _search(memory: evokey.Memory, queries: list[str]) -> list[list[Any]]:
 
 
 def _report(report: evokey.EpochReport) -> dict[str, Any]:
+    """By values alone: fields have had other names."""
     told = report.to_dict()
-    return {key: told.get(key) for key in ("published", "choice", "weights", "held_out", "taught", "documents")}
+    choice = {name: list(one.values()) for name, one in told["choice"].items()}
+    return {key: told.get(key) for key in ("published", "weights", "held_out", "taught", "documents")} | {
+        "choice": choice
+    }
 
 
 def main(arguments: list[str]) -> None:

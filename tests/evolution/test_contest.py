@@ -16,7 +16,7 @@ from evokey.search.overlay import Touched
 from evokey.types import Choice
 
 seeds = st.integers(0, 10_000)
-HANDICAPS = (None, 0.3, 0.1, 0.0)
+PENALTIES = (None, 0.3, 0.1, 0.0)
 STEPS = (0.0, 1.0, 4.0)
 
 
@@ -89,7 +89,7 @@ class Field:
 @settings(max_examples=60, deadline=None)
 def test_a_contest_of_a_few_ends_as_one_of_all(seed: int) -> None:
     field = Field(seed)
-    choices = [Choice(step=step, handicap=handicap) for step in STEPS for handicap in HANDICAPS]
+    choices = [Choice(step=step, penalty=penalty) for step in STEPS for penalty in PENALTIES]
     few, all_ = (
         field.contest(everyone=everyone).outcomes(choices, np.ones(5), bystanders=True) for everyone in (False, True)
     )

@@ -64,7 +64,7 @@ def test_an_explanation_of_a_question_beyond_reach_is_that_of_the_untaught_index
     memory.evolve()
     query = next(query for query in unrelated if "protein" in query)
     told = memory.explain(memory.search(query)[0].id, query)
-    assert told.rank_before == told.rank_after == 1 and not told.reached
+    assert told.rank_before == told.rank_after == 1 and not told.in_reach
     assert all(view.before == view.after for view in told.views)
 
 

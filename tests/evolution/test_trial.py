@@ -20,14 +20,14 @@ from evokey.types import Choice
 
 CHOICES = [
     Choice(),
-    Choice(handicap=0.2),
+    Choice(penalty=0.2),
     Choice(0.5, 1.0),
     Choice(1.0, 4.0, 0.0, 0.1),
     Choice(0.0, 0.25, 1.0, 0.4),
     Choice(0.5, 2.0, 2.0, 0.0),
-    Choice(0.5, 1.0, away=0.4),
-    Choice(0.0, 4.0, 1.0, 0.2, away=2.0),
-    Choice(handicap=0.1, away=0.2),
+    Choice(0.5, 1.0, demotion=0.4),
+    Choice(0.0, 4.0, 1.0, 0.2, demotion=2.0),
+    Choice(penalty=0.1, demotion=0.2),
 ]
 
 

@@ -15,7 +15,7 @@ from evokey.search.retriever import Retriever
 from evokey.types import Choice
 
 COMPONENTS["policy"]["lensed"] = Component("lensed:Lensed")
-LENS = Choice(0.0, 1.0, 0.0, 0.2, lens=0.3, anchored=16)
+LENS = Choice(0.0, 1.0, 0.0, 0.2, lens_parameter=0.3, last_anchor=16)
 
 
 class Lensed(Guarded):

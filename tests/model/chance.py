@@ -22,8 +22,8 @@ from evokey.types import Choice, Reach
 SPREADS = (0.0, 0.5, 1.0)
 STEPS = (0.0, 0.25, 1.0, 8.0)
 UNITS = (0.0, 0.5, 2.0)
-HANDICAPS = (None, 0.4, 0.2, 0.0)
-AWAY = (0.0, 0.4, 2.0)
+PENALTIES = (None, 0.4, 0.2, 0.0)
+DEMOTIONS = (0.0, 0.4, 2.0)
 LENSED = {
     "dense": [(ridge, gate) for ridge in RIDGES for gate in (OPEN, WARY)],
     "sparse": [(strength, OPEN) for strength in STRENGTHS],
@@ -55,8 +55,8 @@ def _reach(retrievers: Sequence[Retriever], lot: random.Random) -> Reach | None:
 
 
 def _still(lot: random.Random) -> Choice:
-    choice = Choice(lot.choice(SPREADS), lot.choice(STEPS), lot.choice(UNITS), lot.choice(HANDICAPS))
-    return replace(choice, away=lot.choice(AWAY))
+    choice = Choice(lot.choice(SPREADS), lot.choice(STEPS), lot.choice(UNITS), lot.choice(PENALTIES))
+    return replace(choice, demotion=lot.choice(DEMOTIONS))
 
 
 def _turned(retriever: Retriever, choice: Choice, lot: random.Random) -> Choice:
@@ -66,5 +66,5 @@ def _turned(retriever: Retriever, choice: Choice, lot: random.Random) -> Choice:
         return choice
     rows = retriever.store.rows
     living = sorted(set(rows.documents.tolist()) - rows.dead)
-    anchored = living[int(place * (len(living) - 1))] if living and place is not None else 0
-    return replace(choice, lens=lens[0], gate=lens[1], anchored=anchored)
+    last_anchor = living[int(place * (len(living) - 1))] if living and place is not None else 0
+    return replace(choice, lens_parameter=lens[0], gate_quantile=lens[1], last_anchor=last_anchor)

@@ -155,8 +155,8 @@ class Sparse:
                     weight = grade * self._held(self.rows[id], word) * self._idf(self._frequency[word])
                     spoken[word] = spoken.get(word, 0.0) + weight
             ways[query] = frozenset(_bag(query)), spoken
-        assert choice.lens is not None
-        return lenses.Sparse.made(ways, choice.lens)
+        assert choice.lens_parameter is not None
+        return lenses.Sparse.made(ways, choice.lens_parameter)
 
     def _held(self, row: Counter[str], word: str) -> float:
         """How much of a word a row holds."""
@@ -196,8 +196,8 @@ class Dense:
             total = np.sum([grade * self.rows[id].astype(np.float64) for id, grade in grades[query].items()], axis=0)
             ways[query] = _vector(query).astype(np.float64), total / np.linalg.norm(total)
         held = [self.rows[id].astype(np.float64) for id in anchors if id in self.rows]
-        assert choice.lens is not None
-        return lenses.Dense.made(ways, held, choice.lens, choice.gate)
+        assert choice.lens_parameter is not None
+        return lenses.Dense.made(ways, held, choice.lens_parameter, choice.gate_quantile)
 
     def norm(self, base: Vectors, moved: Sequence[tuple[float, Vectors]]) -> float:
         pull = np.sum([weight * row.astype(np.float64) for weight, row in moved], axis=0)
@@ -222,7 +222,7 @@ class Learned:
         self._retriever, self._choice = retriever, choice
         here = {q: {id: g for id, g in right.items() if id in retriever.rows} for q, right in grades.items()}
         here = {query: right for query, right in here.items() if right}
-        self.lens = None if choice.lens is None else retriever.lens(here, choice, anchors)
+        self.lens = None if choice.lens_parameter is None else retriever.lens(here, choice, anchors)
         self.evidence: dict[str, dict[str, float]] = {}
         """ω: document → taught text → weight. A text without weight is no recall row either."""
         taught: dict[str, set[str]] = {}
@@ -231,14 +231,14 @@ class Learned:
                 omega = credited[id] * len(credited) ** -choice.spread
                 self._teach(id, query, omega)
                 for unit, share in _shares(retriever, units.get(query, ()), id):
-                    self._teach(id, unit, omega * choice.units * share)
+                    self._teach(id, unit, omega * choice.unit_weight * share)
                     taught.setdefault(id, set()).update(retriever.words(unit))
                 taught.setdefault(id, set()).update(retriever.words(query))
         self.words = Counter(word for words in taught.values() for word in words)
         self._mass = {id: sum(texts.values()) for id, texts in self.evidence.items()}
         self.against: dict[str, dict[str, float]] = {}
         """Document → query that it was wrong for → how wrong; empty where that has no say."""
-        for query, blamed in wrong.items() if choice.away else ():
+        for query, blamed in wrong.items() if choice.demotion else ():
             for id in blamed.keys() & retriever.rows.keys():
                 self.against.setdefault(id, {})[query] = blamed[id]
         self._blame = {id: sum(queries.values()) for id, queries in self.against.items()}
@@ -253,16 +253,16 @@ class Learned:
         if id not in self.evidence and id not in self.against:
             return base
         best = self._moved(id, base, question)
-        if self._choice.handicap is None or id not in self.evidence:
+        if self._choice.penalty is None or id not in self.evidence:
             return best
         nearest = max(question.said(self._retriever.row(text)) for text in self.evidence[id])
-        return max(best, nearest - self._choice.handicap * question.self_similarity)
+        return max(best, nearest - self._choice.penalty * question.self_similarity)
 
     def _moved(self, id: str, base: float, question: Question) -> float:
         pulls: list[tuple[float, Any]] = []
         for said, masses, scale in (
             (self.evidence, self._mass, self._choice.step),
-            (self.against, self._blame, -self._choice.away),
+            (self.against, self._blame, -self._choice.demotion),
         ):
             if id in said and scale:
                 share = scale / (masses[id] + median(masses.values()))
@@ -426,9 +426,9 @@ class Oracle:
         taught = {*self.taught(epoch.lessons), *self.wrong(epoch.lessons)}
         likeness = [float(np.vecdot(_vector(query), _vector(text))) for text in taught]
         nearest = 1.0 if query in taught else max(likeness, default=-math.inf)
-        if nearest < epoch.reach.least:
+        if nearest < epoch.reach.threshold:
             return Epoch(epoch.lessons)
-        return epoch if nearest >= epoch.reach.weights else replace(epoch, weights=self.untaught_weights)
+        return epoch if nearest >= epoch.reach.weights_threshold else replace(epoch, weights=self.untaught_weights)
 
     def view(self, name: str, query: str, id: str) -> View | None:
         """What one retriever makes of a document now; None if it has no key."""
@@ -480,7 +480,7 @@ class Oracle:
         if key not in self._worked_out:
             numbers = epoch.lessons
             said = self.taught(numbers), self.wrong(numbers), self.units(numbers)
-            anchors = [id for id, number in self.numbers.items() if number <= choice.anchored]
+            anchors = [id for id, number in self.numbers.items() if number <= choice.last_anchor]
             self._worked_out[key] = Learned(self._retriever(name), *said, choice, anchors)
         return self._worked_out[key]
 

@@ -31,7 +31,7 @@ class Lensed(chance.Chance):
 
     def propose(self, *lessons: Any) -> Proposal:
         proposal = super().propose(*lessons)
-        return replace(proposal, choice={name: Choice(lens=0.5, anchored=2) for name in proposal.choice})
+        return replace(proposal, choice={name: Choice(lens_parameter=0.5, last_anchor=2) for name in proposal.choice})
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_protected_query_whose_right_document_is_gone_stops_no_evolve(opened: 
     memory.protect("apple", {"a": 1.0, "b": 0.0})
     memory.delete(["a"])
     assert memory.evolve().published
-    assert memory.diff(0, 1).queries_asked
+    assert memory.diff(0, 1).queries_compared
 
 
 def test_the_smallest_grade_is_refused_or_does_no_harm(opened: Opener) -> None:
@@ -158,7 +158,7 @@ def test_no_lens_brings_documents_before_a_protected_one(opened: Opener, monkeyp
     )
     for query, id in lessons.items():
         memory.feedback(query, [id])
-    assert memory.evolve(dry_run=True).choice["bm25"].lens
+    assert memory.evolve(dry_run=True).choice["bm25"].lens_parameter
     memory.protect("aska0 pin", ["protected"])
     assert memory.evolve().published
     assert memory.search("aska0 pin")[0].id == "protected"

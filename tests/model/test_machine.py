@@ -45,7 +45,7 @@ from evokey.stores.embedded import EmbeddedStore
 STEPS = int(os.environ.get("EVOKEY_MODEL_STEPS", "0"))
 """Operations in all, shared by the machines; 0 is the small profile."""
 SEED = int(os.environ.get("EVOKEY_MODEL_SEED", "0"))
-FEW, FEW_HANDICAPS = 20, (0.2, 0.1, 0.0)
+FEW, FEW_PENALTIES = 20, (0.2, 0.1, 0.0)
 EXACT, CLOSE, NEAR = 1e-12, 1e-6, 1e-4
 """How far scores may be apart: of the untaught index, of what was taught, and through a lens, whose gate magnifies the
 rounding of single precision."""
@@ -263,7 +263,7 @@ class Machine(RuleBasedStateMachine):
     def check_report(self, report: EpochReport, numbers: frozenset[int]) -> None:
         grades = self.oracle.taught(numbers)
         assert report.lessons == len(grades)
-        pushed = self.oracle.wrong(numbers) if any(one.away for one in report.choice.values()) else {}
+        pushed = self.oracle.wrong(numbers) if any(one.demotion for one in report.choice.values()) else {}
         touched = {id for said in (*grades.values(), *pushed.values()) for id in said}
         assert report.documents == (len(touched) if report.choice else 0)
         assert report.choice.keys() == report.weights.keys() == (set(self.oracle.encoders) if report.choice else set())
@@ -275,7 +275,7 @@ class Machine(RuleBasedStateMachine):
     def check_choice(self, report: EpochReport, numbers: frozenset[int], *, few: bool) -> None:
         """What a report says of the taught queries is what a search gives, and no protected query is worse."""
         if few and report.choice:
-            rows = [Choice(handicap=handicap) for handicap in FEW_HANDICAPS]
+            rows = [Choice(penalty=penalty) for penalty in FEW_PENALTIES]
             assert report.choice in [dict.fromkeys(self.oracle.encoders, one) for one in rows]
             assert report.weights == self.oracle.untaught_weights
         assert (report.held_out is None) == few
@@ -383,7 +383,7 @@ class Machine(RuleBasedStateMachine):
         found = self.reader.diff(first, second)
         numbers = self.oracle.epochs[first].lessons | self.oracle.epochs[second].lessons
         asked = self.protected_now | dict(self.oracle.taught(numbers))
-        assert found.queries_asked == len(asked)
+        assert found.queries_compared == len(asked)
         rankings = {q: [[hit.id for hit in self.writer.search(q, epoch=at)] for at in (first, second)] for q in asked}
         assert {change.query: [change.before, change.after] for change in found.queries} == {
             query: both for query, both in rankings.items() if both[0] != both[1]
@@ -434,9 +434,9 @@ class Machine(RuleBasedStateMachine):
             if expected is None:
                 continue
             self.tally.turned += expected.turned > 0
-            found = [view.before, view.after, view.turned]
+            found = [view.before, view.after, view.query_moved]
             assert found == pytest.approx([expected.before, expected.after, expected.turned], rel=NEAR, abs=NEAR)
-            named = {pull.text: pull.amount for pull in view.turned_by}
+            named = {pull.text: pull.amount for pull in view.query_moved_by}
             most = sorted(expected.because.values(), reverse=True)[:NAMED]
             assert list(named.values()) == pytest.approx(most, abs=NEAR)
             assert named == pytest.approx({text: expected.because[text] for text in named}, abs=NEAR)
@@ -538,7 +538,7 @@ class Machine(RuleBasedStateMachine):
 
 
 def unanchored(choice: Mapping[str, Choice]) -> dict[str, Choice]:
-    return {name: replace(one, anchored=0) for name, one in choice.items()}
+    return {name: replace(one, last_anchor=0) for name, one in choice.items()}
 
 
 def plain(hits: Iterable[evokey.Hit]) -> Ranking:
@@ -564,7 +564,7 @@ MACHINES = {
     "wordllama by lot": ("wordllama", "chance", "all"),
     "hybrid by lot": (["bm25", "wordllama"], "chance", "all"),
 }
-SMALLER_GRID = {"SPREADS": (0.0, 1.0), "STEPS": (0.5, 4.0), "UNITS": (0.0, 1.0), "HANDICAPS": (None, 0.2, 0.0)}
+SMALLER_GRID = {"SPREADS": (0.0, 1.0), "STEPS": (0.5, 4.0), "UNITS": (0.0, 1.0), "PENALTIES": (None, 0.2, 0.0)}
 """Fewer choices are tried faster, and chosen among by the same rule."""
 
 

@@ -117,7 +117,7 @@ def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
     shares: list[dict[int, float]],
     pushed: list[dict[int, float]] | None,
     step: float,
-    handicap: float | None,
+    penalty: float | None,
     k: int,
     dead: set[int],
     backwards: bool,
@@ -126,7 +126,7 @@ def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
     store, evidence = filled(batches, dead, False), taught(shares, len(texts), backwards)
     against = None if pushed is None else taught((pushed * 30)[: len(shares)], len(texts), False)
     touched = Touched.of(2 * np.arange(len(shares)), np.ones(len(shares), np.int64))
-    norms, choice = 1 + np.arange(len(shares)) % 3 / 2, Choice(step=step, handicap=handicap)
+    norms, choice = 1 + np.arange(len(shares)) % 3 / 2, Choice(step=step, penalty=penalty)
     overlay = Overlay(touched, (), SparseBlock.of(texts), evidence, norms, choice, {}, against=against)
     retriever: Any = SimpleNamespace(store=store)
     with pytest.MonkeyPatch.context() as patch:
@@ -137,7 +137,7 @@ def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
         patch.setattr(compiled, "_joined", None)
         plain = search(retriever, question, k, overlay)
     unordered = against is None and not evidence.has_sorted_indices
-    pushed_and_recalled = against is not None and handicap is not None
+    pushed_and_recalled = against is not None and penalty is not None
     assert (joined is None) == (min(question.weights, default=0) < 0 or unordered or pushed_and_recalled)
     assert fast.numbers.tolist() == plain.numbers.tolist()
     assert fast.scores.tobytes() == plain.scores.tobytes()

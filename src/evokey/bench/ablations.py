@@ -91,7 +91,7 @@ class NoRows(Guarded):
     recall = ()
 
     def grid(self, units: bool) -> list[Choice]:
-        return [choice for choice in super().grid(units) if choice.handicap is None]
+        return [choice for choice in super().grid(units) if choice.penalty is None]
 
 
 class NoWords(Guarded):
@@ -117,7 +117,7 @@ class UnitsOnly(Guarded):
         return found.having(found.pairs.where(found.pairs.shares > 0), found.wrong)
 
     def grid(self, units: bool) -> list[Choice]:
-        return [choice for choice in super().grid(units) if choice == NOTHING or choice.units]
+        return [choice for choice in super().grid(units) if choice == NOTHING or choice.unit_weight]
 
 
 def _as(kind: type[Attribution], found: Attribution) -> Attribution:

@@ -94,6 +94,6 @@ def _tell(story: demo_.Story) -> None:
 
 
 def _cause(view: View) -> str:
-    if view.by == "recall row":
-        return f"it resembles the taught “{view.row}”"
-    return f"its key moved towards the taught “{view.pulls[0].text}”"
+    if view.best_key == "taught question":
+        return f"it resembles the taught “{view.nearest_taught}”"
+    return f"its key moved towards the taught “{view.contributions[0].text}”"

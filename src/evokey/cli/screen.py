@@ -176,13 +176,13 @@ def choice_lines(report: EpochReport) -> Iterator[str]:
     """How each retriever learned, in words."""
     for name, choice in report.choice.items():
         parts = [f"weight {report.weights[name]:g}"]
-        if choice.step or not choice.away:
+        if choice.step or not choice.demotion:
             parts.append(f"keys move (step {choice.step:g})" if choice.step else "keys stay")
-        parts.append("no recall rows" if choice.handicap is None else f"recall rows (handicap {choice.handicap:g})")
-        if choice.lens is not None:
-            parts.append(f"questions pass a lens ({choice.lens:g})")
-        if choice.away:
-            parts.append(f"wrong documents are pushed away ({choice.away:g})")
-        if choice.units:
-            parts.append(f"expansion units weigh {choice.units:g}")
+        parts.append("no recall rows" if choice.penalty is None else f"recall rows (penalty {choice.penalty:g})")
+        if choice.lens_parameter is not None:
+            parts.append(f"questions pass a lens ({choice.lens_parameter:g})")
+        if choice.demotion:
+            parts.append(f"wrong documents are pushed away ({choice.demotion:g})")
+        if choice.unit_weight:
+            parts.append(f"expansion units weigh {choice.unit_weight:g}")
         yield f"  [bold]{name}[/]: {', '.join(parts)}"

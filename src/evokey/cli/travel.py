@@ -70,7 +70,7 @@ def diff(
 def _show_diff(found: EpochDiff) -> None:
     screen.say(
         f"epoch {found.before} → {found.after}: {screen.several(len(found.documents), 'document')} changed; of "
-        f"{screen.several(found.queries_asked, 'taught or protected question')} {len(found.queries)} "
+        f"{screen.several(found.queries_compared, 'taught or protected question')} {len(found.queries)} "
         "answered differently"
     )
     _show_documents(found.documents)
@@ -158,7 +158,7 @@ def explain(
 
 
 def _tell(told: Explanation) -> None:
-    screen.say(f"[bold]{escape(told.document)}[/]: {screen.several(told.taught, 'lesson')}")
+    screen.say(f"[bold]{escape(told.document)}[/]: {screen.several(told.lesson_count, 'lesson')}")
     for lesson in told.lessons[-20:]:
         grade = lesson.verdicts[0].grade
         colour = "green" if grade > 0 else "red" if grade < 0 else "dim"
@@ -168,23 +168,23 @@ def _tell(told: Explanation) -> None:
         return
     ranks = [str(rank) if rank else "beyond 100" for rank in (told.rank_before, told.rank_after)]
     screen.say(f"\n“{escape(told.query)}”: rank {ranks[0]} untaught, [bold]{ranks[1]}[/] now")
-    if not told.reached:
+    if not told.in_reach:
         screen.say("  like no taught question: the untaught index answers it")
     for view in told.views:
         _tell_view(view)
 
 
 def _tell_view(view: View) -> None:
-    screen.say(f"  [bold]{view.retriever}[/] {view.before:.3f} → {view.after:.3f} by its {view.by}")
-    if view.turned_by:
-        lessons = ", ".join(f"“{one.text}”" for one in view.turned_by)
-        screen.say(f"    the lens turned the question by {view.turned:.3f}, because of {escape(lessons)}")
+    screen.say(f"  [bold]{view.retriever}[/] {view.before:.3f} → {view.after:.3f} by its {view.best_key}")
+    if view.query_moved_by:
+        lessons = ", ".join(f"“{one.text}”" for one in view.query_moved_by)
+        screen.say(f"    the lens turned the question by {view.query_moved:.3f}, because of {escape(lessons)}")
     if view.moved:
         screen.say(f"    its key has moved by {view.moved:.3f}")
-    for pull in view.pulls[:5]:
+    for pull in view.contributions[:5]:
         screen.say(f"    {pull.amount:+.3f} from “{escape(pull.text)}”")
-    if view.row:
-        screen.say(f"    nearest recall row: “{escape(view.row)}”")
+    if view.nearest_taught:
+        screen.say(f"    nearest recall row: “{escape(view.nearest_taught)}”")
     if view.terms:
         shares = ", ".join(f"{term.word} {term.before:.2f} → {term.after:.2f}" for term in view.terms[:8])
         screen.say(f"    words: {escape(shares)}")

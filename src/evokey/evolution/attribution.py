@@ -210,14 +210,14 @@ class Attribution:
             square += np.vecdot(missing, missing) - 2 * np.vecdot(sums.vectors, missing)
         return Moments((spread, units), total, along / total, square / total**2)
 
-    def norms(self, step: float, moments: Moments | None, away: float = 0.0) -> Scores:
+    def norms(self, step: float, moments: Moments | None, demotion: float = 0.0) -> Scores:
         """ν: the length of k⁰ + λV − γN before it is brought back to 1."""
-        if moments is None or not (step or away):
+        if moments is None or not (step or demotion):
             return np.ones(len(self.base))
         square = 1 + 2 * step * moments.along + step**2 * moments.square
-        if away and self.push is not None:
+        if demotion and self.push is not None:
             along, own, cross = self._against(self.push, moments)
-            square = square - 2 * away * along + away**2 * own - 2 * step * away * cross
+            square = square - 2 * demotion * along + demotion**2 * own - 2 * step * demotion * cross
         return np.sqrt(np.maximum(square, 1e-12))
 
     def _against(self, push: Push, moments: Moments) -> tuple[Scores, Scores, Scores]:
@@ -282,14 +282,14 @@ class Attribution:
         return {word: count for word, count in zip(words, counts.tolist(), strict=True) if count}
 
     def overlay(self, choice: Choice, lens: Lens | None = None) -> Overlay:
-        if not choice.away and len(self.wrong.rows):  # who was wrong and nothing else has not been touched
+        if not choice.demotion and len(self.wrong.rows):  # who was wrong and nothing else has not been touched
             return self.having(self.pairs, self.wrong.where(np.zeros(len(self.wrong.rows), bool))).overlay(choice, lens)
-        weights, total = self.evidence(choice.spread, choice.units)
-        moments = self.moments(choice.spread, choice.units, total) if choice.step or choice.away else None
-        norms = self.norms(choice.step, moments, choice.away)
+        weights, total = self.evidence(choice.spread, choice.unit_weight)
+        moments = self.moments(choice.spread, choice.unit_weight, total) if choice.step or choice.demotion else None
+        norms = self.norms(choice.step, moments, choice.demotion)
         against = None
-        if choice.away and self.push is not None:
-            against = sparse.csr_array(choice.step * weights - choice.away * self.push.weights)
+        if choice.demotion and self.push is not None:
+            against = sparse.csr_array(choice.step * weights - choice.demotion * self.push.weights)
         return Overlay(self.touched, self.texts, self.block, weights, norms, choice, self.learned(), lens, against)
 
 

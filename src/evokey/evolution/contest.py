@@ -26,7 +26,7 @@ class Contest:
 
     moved: Mapping[Move, Table]
     recalled: Mapping[float, Table]
-    """By η: the best recall row, without its handicap."""
+    """By η: the best recall row, without its penalty."""
     base: Table
     gains: Table
     others: Table
@@ -41,20 +41,20 @@ class Contest:
         found: list[dict[Choice, Scores]] = [{} for _ in range(1 + bystanders)]
         alike: dict[tuple[float, ...], dict[Move, dict[float | None, Choice]]] = {}
         for move, group in groupby(choices, key=attrgetter("move")):
-            by_handicap = {choice.handicap: choice for choice in group}
-            key = (move[1], *(handicap for handicap in by_handicap if handicap is not None))
-            alike.setdefault(key, {})[move] = by_handicap
-        for (units, *handicaps), moves in alike.items():
-            moved, rows = self._keys([self.moved[move] for move in moves]), self._keys(self._recalled(units, handicaps))
+            by_penalty = {choice.penalty: choice for choice in group}
+            key = (move[1], *(penalty for penalty in by_penalty if penalty is not None))
+            alike.setdefault(key, {})[move] = by_penalty
+        for (units, *penalties), moves in alike.items():
+            moved, rows = self._keys([self.moved[move] for move in moves]), self._keys(self._recalled(units, penalties))
             for outcomes, tables, others in zip(found, moved, rows, strict=False):
-                for by_handicap, scores in zip(moves.values(), judge.better(tables, others), strict=True):
-                    judged = zip((None, *handicaps), scores, strict=True)
-                    outcomes.update((by_handicap[one], part) for one, part in judged if one in by_handicap)
+                for by_penalty, scores in zip(moves.values(), judge.better(tables, others), strict=True):
+                    judged = zip((None, *penalties), scores, strict=True)
+                    outcomes.update((by_penalty[one], part) for one, part in judged if one in by_penalty)
         return found
 
-    def _recalled(self, units: float, handicaps: Sequence[float]) -> list[Table]:
-        """What recall rows score, by their handicap."""
-        return [self.recalled[units] - np.float32(one) * self.self_similarity for one in handicaps]
+    def _recalled(self, units: float, penalties: Sequence[float]) -> list[Table]:
+        """What recall rows score, by their penalty."""
+        return [self.recalled[units] - np.float32(one) * self.self_similarity for one in penalties]
 
     def _keys(self, tables: Sequence[Table]) -> tuple[Keys, Keys]:
         """Of the contestants in these tables (first axis), and of the untouched documents beside them; and the same

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evokey.evolution.guarded import Guarded
 
 STEPS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-AWAY = (0.1, 0.2, 0.4)
+DEMOTIONS = (0.1, 0.2, 0.4)
 FEW = 20
 """Below so many queries a cross-fit says nothing: recall rows alone."""
 ASKED, OWN_ASKED = 80, 250
@@ -59,7 +59,7 @@ class Fit:
         turns = focus.turns(at_home=len(searched) >= HEARD and not self.strangers) if focus else ()
         self._all_lenses = lenses = focus.lenses(turns) if focus else {}
         self._beside = self.ask(as_they_are(self.strangers, pools))
-        self._anchored = focus.anchored if focus else 0
+        self._last_anchor = focus.last_anchor if focus else 0
         self._lenses = [turn for turn in lenses if self._kept(*self._turned(turn, [NOTHING])) >= 1 - UNSETTLED]
         self.protected = Trial(
             retriever, attribution, protected, pools, lenses, deep=True
@@ -105,11 +105,14 @@ class Fit:
         """The same choice, with wrong documents pushed away if that is better."""
         if not self._pushes:
             return plain
-        return self._chosen([NOTHING, plain, *(replace(plain, away=away) for away in AWAY)])[0]
+        return self._chosen([NOTHING, plain, *(replace(plain, demotion=demotion) for demotion in DEMOTIONS)])[0]
 
     def _turned(self, turn: Turn, choices: Sequence[Choice]) -> list[Choice]:
         """The same choices, through a lens."""
-        return [replace(one, lens=turn[0], gate=turn[1], anchored=self._anchored) for one in dict.fromkeys(choices)]
+        return [
+            replace(one, lens_parameter=turn[0], gate_quantile=turn[1], last_anchor=self._last_anchor)
+            for one in dict.fromkeys(choices)
+        ]
 
     def _quiet(self, choices: Sequence[Choice]) -> list[Choice]:
         """Those under which documents that learned do not push in on bystanders."""
@@ -117,7 +120,13 @@ class Fit:
             return list(choices)
         self._beside.outcomes(choices)  # all at once
         alone = {
-            choice: replace(NOTHING, lens=choice.lens, gate=choice.gate, anchored=choice.anchored) for choice in choices
+            choice: replace(
+                NOTHING,
+                lens_parameter=choice.lens_parameter,
+                gate_quantile=choice.gate_quantile,
+                last_anchor=choice.last_anchor,
+            )
+            for choice in choices
         }
         return [choice for choice in choices if self._kept(choice) >= self._kept(alone[choice]) - INTRUDED]
 

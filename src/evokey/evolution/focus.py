@@ -32,14 +32,14 @@ FEWEST = 8
 class Focus:
     """Makes lenses for a retriever, from what an attribution says."""
 
-    def __init__(self, retriever: Retriever, taught: Attribution, anchored: int | None = None) -> None:
-        """anchored: the newest document that may be an anchor; the newest of all if not said."""
+    def __init__(self, retriever: Retriever, taught: Attribution, last_anchor: int | None = None) -> None:
+        """last_anchor: the newest document that may be an anchor; the newest of all if not said."""
         self._retriever, self._base = retriever, taught.base
         credited = _credited(taught)
         names = sorted(sample([taught.texts[column] for column in credited], LEARNED))
         place = {taught.texts[column]: column for column in credited}
         self._right = {name: credited[place[name]] for name in names}
-        self.anchored = int(self._living.max(initial=0)) if anchored is None else anchored
+        self.last_anchor = int(self._living.max(initial=0)) if last_anchor is None else last_anchor
 
     def turns(self, *, at_home: bool) -> tuple[Turn, ...]:
         """How a lens may be: wary, unless the traffic is heard to ask about what was taught."""
@@ -86,7 +86,7 @@ class Focus:
     def _anchors(self) -> Vectors:
         """Base keys of some documents, chosen by their numbers alone."""
         living = self._living
-        block = self._retriever.store.take(sampled(living[living <= self.anchored], ANCHORS))
+        block = self._retriever.store.take(sampled(living[living <= self.last_anchor], ANCHORS))
         assert isinstance(block, DenseBlock)
         return block.vectors.reshape(-1, self._asked.shape[1])
 

@@ -28,8 +28,8 @@ from evokey.types import Choice, Quality, Ranking, Reach
 
 SPREADS = (0.0, 0.5, 1.0)
 UNITS = (0.0, 0.5, 1.0, 2.0)
-HANDICAPS = (None, 0.4, 0.3, 0.2, 0.1, 0.0)
-FEW_HANDICAPS = (0.2, 0.1, 0.0)
+PENALTIES = (None, 0.4, 0.3, 0.2, 0.1, 0.0)
+FEW_PENALTIES = (0.2, 0.1, 0.0)
 LENSES = ("none", "dense", "all")
 
 
@@ -46,7 +46,7 @@ class Guarded:
             raise InvalidSettings(f"policy guarded: lens is one of {', '.join(LENSES)}, not {self.lens!r}")
 
     weighs: ClassVar[bool] = False
-    recall: ClassVar[Sequence[float]] = tuple(one for one in HANDICAPS if one is not None)
+    recall: ClassVar[Sequence[float]] = tuple(one for one in PENALTIES if one is not None)
     """Handicaps of recall rows where nothing else is learned."""
     _attributed: dict[str, tuple[tuple[Taught, Any, bool], Attribution]] = field(
         default_factory=dict, init=False, repr=False
@@ -85,14 +85,14 @@ class Guarded:
         )
 
     def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
-        if not (log.taught.queries or (choice.away and log.taught.wrong)):
+        if not (log.taught.queries or (choice.demotion and log.taught.wrong)):
             return UNTAUGHT
-        attribution = self.attribution(retriever, log.taught, wrong=choice.away > 0)
+        attribution = self.attribution(retriever, log.taught, wrong=choice.demotion > 0)
         self._attributed.clear()
-        if choice.turn is None:
+        if choice.lens_id is None:
             return attribution.overlay(choice)
-        lenses = Focus(retriever, attribution, choice.anchored).lenses((choice.turn,))
-        return attribution.overlay(choice, lenses.get(choice.turn))
+        lenses = Focus(retriever, attribution, choice.last_anchor).lenses((choice.lens_id,))
+        return attribution.overlay(choice, lenses.get(choice.lens_id))
 
     def attribution(self, retriever: Retriever, lessons: Taught, *, wrong: bool) -> Attribution:
         """Kept from the proposal until it is published. wrong: with what speaks against documents."""
@@ -120,8 +120,8 @@ class Guarded:
         return choose_plan(known.held_out, known.expected, known.taught, untaught, known.unrelated)
 
     def _few(self, names: Sequence[str], untaught: Plan, jury: Jury) -> Proposal:
-        """Recall rows alone, at the largest handicap at which the taught queries do best."""
-        rows = [_all(Choice(handicap=handicap), untaught) for handicap in self.recall if handicap in FEW_HANDICAPS]
+        """Recall rows alone, at the largest penalty at which the taught queries do best."""
+        rows = [_all(Choice(penalty=penalty), untaught) for penalty in self.recall if penalty in FEW_PENALTIES]
         plans = sparing(jury.protected([*rows, untaught]).outcomes, untaught)
         own = jury.taught([*plans, untaught]).outcomes
         plan = max(plans, key=lambda plan: round(float(own[plan].mean()), 3))
@@ -138,9 +138,9 @@ def _proposal(names: Sequence[str], plan: Plan, taught: Quality) -> Proposal:
 def _grid(units: bool) -> list[Choice]:
     """Nothing first: among equals the first is taken."""
     weights = UNITS if units else (0.0,)
-    still = [Choice(units=eta, handicap=handicap) for eta in weights for handicap in HANDICAPS]
-    moving = [Choice(*move) for move in product(SPREADS, STEPS, weights, HANDICAPS)]
-    return [NOTHING, *(choice for choice in still if choice.handicap is not None), *moving]
+    still = [Choice(unit_weight=eta, penalty=penalty) for eta in weights for penalty in PENALTIES]
+    moving = [Choice(*move) for move in product(SPREADS, STEPS, weights, PENALTIES)]
+    return [NOTHING, *(choice for choice in still if choice.penalty is not None), *moving]
 
 
 def _all(choice: Choice, untaught: Plan) -> Plan:

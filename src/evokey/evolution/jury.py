@@ -184,9 +184,9 @@ def make_plans(
     choices: Sequence[Choice], untaught: Plan, weightings: Sequence[Weights], recall: Sequence[float]
 ) -> list[Plan]:
     """Every retriever taught or not, and with the wrong pushed away or not, under all weightings; recall rows alone,
-    with these handicaps; the untaught plan first."""
-    variants = [dict.fromkeys((NOTHING, replace(one, away=0.0), one)) for one in choices]
-    rows = [untaught._replace(choices=tuple(Choice(handicap=handicap) for _ in choices)) for handicap in recall]
+    with these penalties; the untaught plan first."""
+    variants = [dict.fromkeys((NOTHING, replace(one, demotion=0.0), one)) for one in choices]
+    rows = [untaught._replace(choices=tuple(Choice(penalty=penalty) for _ in choices)) for penalty in recall]
     return list(dict.fromkeys([untaught, *rows, *(Plan(*both) for both in product(product(*variants), weightings))]))
 
 

@@ -30,7 +30,7 @@ from evokey.search.retriever import Retriever
 from evokey.types import Choice, Scores
 
 SAFE = 0.1
-"""The handicap of recall rows where the public choice has none: what was taught is found again, and little else is
+"""The penalty of recall rows where the public choice has none: what was taught is found again, and little else is
 disturbed."""
 UnitLesson = tuple[str, Sequence[str], Sequence[int]]
 """A query, its units, and the documents that the lesson holds for."""
@@ -103,13 +103,13 @@ def _own_units(
 
 def overlay(retriever: Retriever, lessons: Own, choice: Choice) -> Overlay | None:
     """What restricted documents have learned, with the choice that the public lessons made; None if nothing."""
-    if choice.handicap is None:
-        choice = replace(choice, handicap=SAFE)
-    heard = lessons if choice.away else replace(lessons, wrong={})
+    if choice.penalty is None:
+        choice = replace(choice, penalty=SAFE)
+    heard = lessons if choice.demotion else replace(lessons, wrong={})
     if not (heard.grades or heard.wrong):
         return None
     made = _attribute(retriever, heard).overlay(choice)
-    if choice.away and made.against is None:  # reckoned in one way, whether another document was wrong or none
+    if choice.demotion and made.against is None:  # reckoned in one way, whether another document was wrong or none
         against = choice.step * made.evidence
         against.eliminate_zeros()
         made = replace(made, against=against)

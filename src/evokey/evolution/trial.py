@@ -89,12 +89,12 @@ class Trial:
     def rankings(self, choice: Choice, depth: int, *, bystanders: bool = False) -> list[tuple[Ranking, float]]:
         """The taught ranking of every asked query, and how far this retriever trusts it."""
         found = []
-        for sheet in self._sheets(choice.turn):
+        for sheet in self._sheets(choice.lens_id):
             scores = self._scores(sheet, choice)
             if bystanders:
                 scores = np.where(self._gains(sheet.asked) > 0, sheet.base, scores)
             for row, query in enumerate(sheet.asked):
-                ranking = self._merged(self._pool(query, choice.turn), scores[row], sheet.floor, depth)
+                ranking = self._merged(self._pool(query, choice.lens_id), scores[row], sheet.floor, depth)
                 question = self._retriever.lesson(query, {}) if choice.nothing else sheet.questions[row]
                 found.append((ranking, question.trust))
         return found
@@ -202,17 +202,17 @@ class Trial:
     def _moved(self, sheet: Sheet, choices: Iterable[Choice]) -> Iterator[tuple[Move, Table]]:
         """Scores with moved keys, for every (β, η, λ, γ) among the choices."""
         moves = sorted({choice.move for choice in choices})
-        pushed: Any = self._pushed(sheet) if any(away for *_, away in moves) else None
+        pushed: Any = self._pushed(sheet) if any(demotion for *_, demotion in moves) else None
         for way, group in groupby(moves, key=lambda one: one[:2]):
             wanted = [one[2:] for one in group]
             pulled: Any = self._pulled(sheet, way) if any(map(any, wanted)) else None
-            for step, away in wanted:
-                norms = self._attribution.norms(step, self._moments.get(way), away)
-                if away:
-                    table = sheet.moved(np.float32(step) * pulled - np.float32(away) * pushed, 1.0, norms)
+            for step, demotion in wanted:
+                norms = self._attribution.norms(step, self._moments.get(way), demotion)
+                if demotion:
+                    table = sheet.moved(np.float32(step) * pulled - np.float32(demotion) * pushed, 1.0, norms)
                 else:
                     table = sheet.moved(pulled, step, norms) if step else sheet.base
-                yield (*way, step, away), table
+                yield (*way, step, demotion), table
 
     def _recalling(self, units: float) -> Recall:
         """Which texts recall which documents; with the units, if these have a say."""
@@ -225,16 +225,16 @@ class Trial:
         if not sheet.base.shape[1]:
             return sheet.base
         ((_, scores),) = self._moved(sheet, [choice])
-        if choice.handicap is None:
+        if choice.penalty is None:
             return scores
-        recalled = self._recalling(choice.units).everyone(sheet.block.total(sheet.spoken))
-        return np.maximum(scores, recalled - np.float32(choice.handicap) * sheet.self_similarity)
+        recalled = self._recalling(choice.unit_weight).everyone(sheet.block.total(sheet.spoken))
+        return np.maximum(scores, recalled - np.float32(choice.penalty) * sheet.self_similarity)
 
     def _outcomes(self, choices: Sequence[Choice], *, bystanders: bool) -> list[dict[Choice, Scores]]:
         kinds = self._known[: 1 + bystanders]
         missing = [choice for choice in choices if any(choice not in known for known in kinds)]
-        for lens in dict.fromkeys(choice.turn for choice in missing):
-            group = [choice for choice in missing if choice.turn == lens]
+        for lens in dict.fromkeys(choice.lens_id for choice in missing):
+            group = [choice for choice in missing if choice.lens_id == lens]
             for known, part in zip(kinds, self._judged(group, lens, bystanders), strict=True):
                 known.update(part)
         return [{choice: known[choice] for choice in choices} for known in kinds]
@@ -270,7 +270,9 @@ class Trial:
             qualifying.see(moved[move])
         least, kept = qualifying.end(sheet.base), qualifying.kept
         totals, moving = sheet.block.total(sheet.spoken), kept.copy()
-        recalling = {choice.units: self._recalling(choice.units) for choice in choices if choice.handicap is not None}
+        recalling = {
+            choice.unit_weight: self._recalling(choice.unit_weight) for choice in choices if choice.penalty is not None
+        }
         ways = list({units > 0: recall for units, recall in recalling.items()}.values())
         for recall in ways:
             recall.keep(kept, totals, right, least)

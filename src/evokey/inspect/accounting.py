@@ -173,7 +173,7 @@ def _report(memory: Memory, asked: int, named: int) -> Account:
     said = held(log.ledger.lessons.credits(epoch.lessons_to, epoch.omitted))
     said = [one for one in said if epoch.choice or one.number in apart]
     credits = [one for one in said if one.grade > 0]
-    heard = said if any(choice.away for choice in epoch.choice.values()) else credits
+    heard = said if any(choice.demotion for choice in epoch.choice.values()) else credits
     reader = Reader(memory, index)
     touched = sorted({number for overlay in after.of.values() for number in overlay.all_documents.tolist()})
     queries = sample(list({credit.query for credit in credits}), asked)
@@ -267,7 +267,7 @@ def _moves_of(retriever: Retriever, overlay: Overlay) -> Moves:
         return Moves(still, still)
     base, pull = retriever.store.take(overlay.documents), step * overlay.pull
     moved = np.asarray(abs(pull).sum(axis=1), np.float64).ravel()
-    bounds = np.maximum(moved, overlay.choice.step + overlay.choice.away)
+    bounds = np.maximum(moved, overlay.choice.step + overlay.choice.demotion)
     if isinstance(base, DenseBlock) and isinstance(overlay.texts, DenseBlock):
         towards = pull @ overlay.texts.vectors.astype(np.float64)
         keys = base.vectors.astype(np.float64)
@@ -288,7 +288,7 @@ def _displacement(retriever: Retriever, overlay: Overlay, moves: Moves) -> Displ
     moved, bounds = [moves.moved[number] for number in order], [moves.bounds[number] for number in order]
     masses = [np.asarray(part.evidence.sum(axis=1), np.float64).ravel() for part in overlay.parts]
     most = max([1.0, *np.concatenate(masses).tolist()])
-    mass = overlay.choice.step * most + overlay.choice.away
+    mass = overlay.choice.step * most + overlay.choice.demotion
     return Displacement(
         retriever=retriever.name,
         kind=retriever.kind,

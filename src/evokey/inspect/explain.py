@@ -13,7 +13,7 @@ from evokey.search.retriever import Retriever
 from evokey.stores.embedded import Block
 from evokey.stores.late import brought
 from evokey.stores.sparse import SparseBlock, SparseQuestion
-from evokey.types import Explanation, Pull, Scores, Term, View
+from evokey.types import Contribution, Explanation, Scores, Term, View
 
 NAMED = 3
 """Taught queries that are named as the reason for what a lens does."""
@@ -29,8 +29,15 @@ def without_names(told: Explanation) -> Explanation:
 
 
 def _without_names(view: View) -> View:
-    pulls, turned_by = ([replace(pull, text=HIDDEN) for pull in some] for some in (view.pulls, view.turned_by))
-    return replace(view, row=None if view.row is None else HIDDEN, pulls=pulls, turned_by=turned_by)
+    pulls, turned_by = (
+        [replace(pull, text=HIDDEN) for pull in some] for some in (view.contributions, view.query_moved_by)
+    )
+    return replace(
+        view,
+        nearest_taught=None if view.nearest_taught is None else HIDDEN,
+        contributions=pulls,
+        query_moved_by=turned_by,
+    )
 
 
 def moved(retriever: Retriever, number: int, overlay: Overlay) -> float:
@@ -46,14 +53,17 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
         return View(retriever.name, 0.0, -np.inf, -np.inf, "base key", None, [], [])
     keys: Block[Any] = retriever.store.take(here)
     asked = overlay.turned(question)
-    turned: dict[str, Any] = {"turned": _turned(question, asked), "turned_by": _because(overlay, question, asked)}
+    turned: dict[str, Any] = {
+        "query_moved": _turned(question, asked),
+        "query_moved_by": _because(overlay, question, asked),
+    }
     if (apart := overlay.part(number)) is not overlay:
         plain, overlay = question, apart
         question = question.weigh_unheard()
         asked = question if asked is plain else asked.weigh_unheard()
     base, through = float(keys.scores(question).max()), keys.scores(asked)
     row, after = int(through.argmax()), float(through.max())
-    by, pulls = ("base key", []) if asked is question else ("base key, through the lens", [])
+    by, pulls = ("base key", []) if asked is question else ("base key, query mapped by the lens", [])
     if overlay.texts is None or overlay.touched.place(number) is None:
         terms = _terms(question, asked, keys.take(np.array([row])), None, (), np.zeros(0))
         return View(retriever.name, 0.0, base, after, by, None, [], terms, **turned)
@@ -67,19 +77,19 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
         was, row = row, int(grown.argmax())
         by, after = "moved key", float(grown[row])
         if row != was and pull.indptr[row] == pull.indptr[row + 1]:  # its best part was pushed behind another
-            by, row = "next best part", was
+            by, row = "second-best part", was
         span = slice(pull.indptr[row], pull.indptr[row + 1])
         own = pull.indices[span].tolist(), step * pull.data[span]
         pulls = _pulls(overlay, keys, likeness[row : row + 1], said, *own, float(norms[row]))
     terms = _terms(question, asked, keys.take(np.array([row])), overlay.texts, *own)
     distance = moved(retriever, number, overlay)
     texts, _ = overlay.taught(number)
-    if overlay.choice.handicap is None or not len(texts):
+    if overlay.choice.penalty is None or not len(texts):
         return View(retriever.name, distance, base, after, by, None, pulls, terms, **turned)
     totals = overlay.texts.total(np.asarray(overlay.texts.likeness(question), np.float64))[texts]
     nearest = int(np.argmax(totals))
-    recalled = float(totals[nearest]) - overlay.choice.handicap * question.self_similarity
-    by = "recall row" if recalled > after else by
+    recalled = float(totals[nearest]) - overlay.choice.penalty * question.self_similarity
+    by = "taught question" if recalled > after else by
     name = overlay.names[texts[nearest]]
     return View(retriever.name, distance, base, max(after, recalled), by, name, pulls, terms, **turned)
 
@@ -93,15 +103,15 @@ def _turned(question: Any, asked: Any) -> float:
     return float(1 - question.vector.astype(np.float64) @ asked.vector)
 
 
-def _because(overlay: Overlay, question: Any, asked: Any) -> list[Pull]:
+def _because(overlay: Overlay, question: Any, asked: Any) -> list[Contribution]:
     """The taught queries behind that."""
     lens: Any = overlay.lens
-    return [] if asked is question else [Pull(name, near) for name, near in lens.because(question, NAMED)]
+    return [] if asked is question else [Contribution(name, near) for name, near in lens.because(question, NAMED)]
 
 
 def _pulls(
     overlay: Overlay, keys: Block[Any], likeness: Scores, said: Scores, texts: Sequence[int], scale: Scores, norm: float
-) -> list[Pull]:
+) -> list[Contribution]:
     """What each text adds to the score of one row, or takes from it if the document was wrong for it."""
     if likeness.ndim > 1:  # vectors were appended: what each text alone would add
         amounts = np.array(
@@ -112,7 +122,7 @@ def _pulls(
         )
     else:
         amounts = scale * keys.total(said)[list(texts)] / norm
-    return [Pull(overlay.names[texts[at]], float(amounts[at])) for at in np.argsort(-abs(amounts))]
+    return [Contribution(overlay.names[texts[at]], float(amounts[at])) for at in np.argsort(-abs(amounts))]
 
 
 def _terms(

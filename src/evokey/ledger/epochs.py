@@ -10,6 +10,18 @@ from typing import Any
 from evokey.ledger.database import Database
 from evokey.types import Choice, Epoch, Reach
 
+RENAMED = {
+    "handicap": "penalty",
+    "units": "unit_weight",
+    "lens": "lens_parameter",
+    "gate": "gate_quantile",
+    "anchored": "last_anchor",
+    "away": "demotion",
+    "least": "threshold",
+    "weights": "weights_threshold",
+}
+"""Names of a choice and a reach in ledgers of earlier versions."""
+
 COLUMNS = "number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach"
 
 
@@ -76,10 +88,14 @@ UNTAUGHT = Epoch(0, "untaught", 0, {}, {}, 0.0, {})
 
 def _epoch(row: tuple[Any, ...]) -> Epoch:
     number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach = row
-    chosen = {name: Choice(**one) for name, one in json.loads(choice).items()}
+    chosen = {name: Choice(**_current_names(one)) for name, one in json.loads(choice).items()}
     told = (json.loads(weights), time, json.loads(report), bool(redacted))
-    near = None if reach is None else Reach(**json.loads(reach))
+    near = None if reach is None else Reach(**_current_names(json.loads(reach)))
     return Epoch(number, kind, lessons_to, chosen, *told, _numbers(omitted), near)
+
+
+def _current_names(stored: dict[str, Any]) -> dict[str, Any]:
+    return {RENAMED.get(name, name): value for name, value in stored.items()}
 
 
 def _ranges(numbers: Iterable[int]) -> str:

@@ -105,9 +105,9 @@ class Index:
         measure = next(one for one in self.retrievers if one.name == near.reach.retriever)
         question = measure.question(query, {}, vector)
         nearest = near.nearest(query, question)
-        if nearest < near.reach.least:
+        if nearest < near.reach.threshold:
             return beyond, {measure.name: question}
-        if nearest < near.reach.weights:
+        if nearest < near.reach.weights_threshold:
             overlays = Overlays(overlays.of, self._untaught_weights)
         return overlays, {measure.name: question}
 

@@ -137,18 +137,18 @@ class Overlay:
 
     def joined(self, scan: Scan, question: Any, k: int) -> Ranking | None:
         """The k best documents, touched or not, where that can be had in one go."""
-        handicap = self.choice.handicap
+        penalty = self.choice.penalty
         if self.texts is None or self.touched.several or question.asked is not None:
             return None
-        if handicap is not None and self.against is not None:  # other texts recall a document than move its key
+        if penalty is not None and self.against is not None:  # other texts recall a document than move its key
             return None
-        moved = self.documents, self.pull, self.step, self.norms, handicap
+        moved = self.documents, self.pull, self.step, self.norms, penalty
         return self.texts.joined(scan, question, *moved, k)
 
     def scores(self, scan: Scan, question: Any) -> Scores:
         """Scores of the touched documents."""
         touched = self.touched
-        if self.texts is None or not (self.step or self.choice.handicap is not None):
+        if self.texts is None or not (self.step or self.choice.penalty is not None):
             return scan.of(touched.documents)
         likeness = np.asarray(self.texts.likeness(question), np.float64) if self.step else np.zeros(0)
         best = scan.of(touched.documents)
@@ -157,12 +157,12 @@ class Overlay:
             base = best if plain else scan.likeness(touched.owners, touched.ordinals)
             pulled = self.texts.pulled(likeness, self.pull)
             best = touched.best(self.texts.grown(base, pulled, self.step, self.norms))
-        if self.choice.handicap is not None:
+        if self.choice.penalty is not None:
             asked = question.asked or question  # what was taught is found again as it was said
             same = self.step and asked is question
             totals = self.texts.total(likeness if same else np.asarray(self.texts.likeness(asked), np.float64))
             recalled = greatest(totals[self.evidence.indices], self.evidence.indptr[touched.starts])
-            best = np.maximum(best, recalled - self.choice.handicap * question.self_similarity)
+            best = np.maximum(best, recalled - self.choice.penalty * question.self_similarity)
         return np.asarray(best, np.float64)
 
     def taught(self, number: int) -> tuple[Numbers, Scores]:

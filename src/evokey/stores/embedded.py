@@ -87,11 +87,11 @@ class Block(ABC, Generic[Question]):
         evidence: sparse.csr_array,
         step: float,
         norms: Scores,
-        handicap: float | None,
+        penalty: float | None,
         k: int,
     ) -> Ranking | None:
         """The k best documents of a scan: those touched, whose one row each has grown by the evidence of these texts,
-        and which the texts recall, with a handicap, and all others. Where that can be had in one go."""
+        and which the texts recall, with a penalty, and all others. Where that can be had in one go."""
         return None
 
     @abstractmethod

@@ -133,7 +133,7 @@ class SparseBlock(Block[SparseQuestion]):
         evidence: sparse.csr_array,
         step: float,
         norms: Scores,
-        handicap: float | None,
+        penalty: float | None,
         k: int,
     ) -> Ranking | None:
         """Where it is compiled: the same to the last bit."""
@@ -146,7 +146,7 @@ class SparseBlock(Block[SparseQuestion]):
         numbers, scores, size = scan.best(k, touched)
         place = self.place.get
         places = np.array([place(term, -1) for term in question.terms], np.int64)
-        less = np.inf if handicap is None else handicap * question.self_similarity
+        less = np.inf if penalty is None else penalty * question.self_similarity
         moved = touched, scan.of(touched), step, norms, less
         size = joined(*lists, places, scan.weights, *moved, numbers, scores, size)
         return Ranking(numbers[:size], scores[:size])

@@ -56,7 +56,7 @@ def taught(memory: Memory, given: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "feedback_per_second": len(given) / teaching,
         "published": report.published,
-        "choice": {name: [one.step, one.handicap] for name, one in report.choice.items()},
+        "choice": {name: [one.step, one.penalty] for name, one in report.choice.items()},
         "touched": memory.stats().documents_touched,
         "lessons": len(given),
     }
