@@ -17,7 +17,7 @@ ORDER = [
     ["protocols", "registry", "erasure"],
     ["encoders"],
     ["keys", "llm", "stores", "checks"],
-    ["ingest", "ledger", "trust"],
+    ["ingest", "ledger"],
     ["expanders", "generators"],
     ["verifiers"],
     ["search"],

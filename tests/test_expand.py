@@ -12,7 +12,6 @@ from conftest import DATA, Dataset, Opener
 from typer.testing import CliRunner
 
 import evokey
-from evokey import settings
 from evokey.cli.app import app
 from evokey.errors import ExpansionFailed, LLMFailed
 from evokey.evolution.judge import ndcg
@@ -41,14 +40,12 @@ class Scripted:
 
 
 @pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> Scripted:
-    scripted = Scripted(PASSAGE)
-    monkeypatch.setattr(settings, "llm", lambda _: scripted)
-    return scripted
+def model() -> Scripted:
+    return Scripted(PASSAGE)
 
 
 def test_an_intent_is_paid_for_once(opened: Opener, commands: list[evokey.Document], model: Scripted) -> None:
-    memory = opened(encoder="bm25", expander="hyde")
+    memory = opened(encoder="bm25", expander="hyde", llm=model)
     memory.add(commands)
     first = memory.expand("how do I undo a commit?")
     assert first.texts and first.like is None and first.spent.calls == 1
@@ -61,13 +58,13 @@ def test_an_intent_is_paid_for_once(opened: Opener, commands: list[evokey.Docume
     stats = memory.stats()
     assert (stats.calls, stats.calls_saved, stats.tokens, stats.money) == (2, 2, 240, 0.002)
     memory.close()
-    assert opened().expand("how do I undo a commit?").texts == first.texts and model.asked == 2
+    assert opened(llm=model).expand("how do I undo a commit?").texts == first.texts and model.asked == 2
 
 
 def test_verification_that_names_other_documents_finds_a_false_hit(
     opened: Opener, commands: list[evokey.Document], model: Scripted
 ) -> None:
-    memory = opened(encoder="bm25", expander="hyde")
+    memory = opened(encoder="bm25", expander="hyde", llm=model)
     memory.add(commands)
     memory.expand("how do I undo a commit?")
     memory.feedback("how do I undo a commit?", relevant=["git-revert"])
@@ -82,14 +79,14 @@ def test_verification_that_names_other_documents_finds_a_false_hit(
 def test_what_is_forgotten_is_not_kept_as_an_expansion(
     opened: Opener, commands: list[evokey.Document], model: Scripted, tmp_path: Path
 ) -> None:
-    memory = opened(encoder="bm25", expander="hyde")
+    memory = opened(encoder="bm25", expander="hyde", llm=model)
     memory.add(commands)
     memory.expand("how do I undo a commit?")
     memory.feedback("how do I undo a commit?", relevant=["git-revert"], actor="ada")
     memory.forget(actor="ada")
     memory.close()
     assert b"recording its reverse" not in (tmp_path / "kb" / "ledger.sqlite").read_bytes()
-    opened().expand("how do I undo a commit?")
+    opened(llm=model).expand("how do I undo a commit?")
     assert model.asked == 2
 
 
@@ -98,7 +95,7 @@ def test_a_model_that_fails_costs_a_clear_error_and_nothing_is_kept(
     opened: Opener, commands: list[evokey.Document], model: Scripted, answer: str | Exception
 ) -> None:
     model.answers = [answer]
-    memory = opened(encoder="bm25", expander="hyde")
+    memory = opened(encoder="bm25", expander="hyde", llm=model)
     memory.add(commands)
     with pytest.raises(ExpansionFailed, match="hyde"):
         memory.expand("how do I undo a commit?")

@@ -16,7 +16,6 @@ from conftest import DATA, Opener
 from typer.testing import CliRunner
 
 import evokey
-from evokey import settings
 from evokey.cli.app import app
 from evokey.errors import InvalidInput, InvalidSettings, LLMFailed, UnknownDocument
 from evokey.loop import watch
@@ -50,14 +49,9 @@ class Scripted:
         return completion
 
 
-@pytest.fixture
-def speaking(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def speak(answer: Any) -> Scripted:
-        scripted = Scripted(answer)
-        monkeypatch.setattr(settings, "llm", lambda _: scripted)
-        return scripted
-
-    return speak
+class Citing(Scripted):
+    def __init__(self) -> None:
+        super().__init__("Use git revert [1]. See also [7] and [99].")
 
 
 def state(memory: evokey.Memory) -> list[Any]:
@@ -92,13 +86,12 @@ def test_with_gold_answers_the_passages_that_hold_them_are_credited(
 
 
 def test_without_truth_a_judge_decides_and_the_cited_documents_are_credited(
-    opened: Opener, commands: list[evokey.Document], speaking: Any
+    opened: Opener, commands: list[evokey.Document]
 ) -> None:
     def model(said: str) -> str:
         return "<score>90</score>" if "score" in said.lower() and "documents" in said.lower() else "Use revert [1]."
 
-    speaking(model)
-    memory = opened(encoder="bm25", llm="openai", verifier={"name": "judge", "threshold": 60})
+    memory = opened(encoder="bm25", llm=Scripted(model), verifier={"name": "judge", "threshold": 60})
     memory.add(commands)
     report = memory.learn("record changes that reverse earlier ones")
     assert report.answer is not None and report.answer.citations == ("git-revert",)
@@ -112,12 +105,12 @@ def test_without_truth_a_judge_decides_and_the_cited_documents_are_credited(
     "noise", ["", "lorem ipsum dolor", LLMFailed("the model timed out"), "<score>abc</score>", None]
 )
 def test_a_model_of_noise_credits_nothing_and_changes_no_ranking(
-    opened: Opener, commands: list[evokey.Document], speaking: Any, noise: Any
+    opened: Opener, commands: list[evokey.Document], noise: Any
 ) -> None:
     chance = random.Random(7)
     words = "the a of zebra 42 [9] maybe 100% score".split()
-    speaking(noise if noise is not None else lambda _: " ".join(chance.choices(words, k=30)))
-    memory = opened(llm="openai", expander="hyde", verifier="judge")
+    llm = Scripted(noise if noise is not None else lambda _: " ".join(chance.choices(words, k=30)))
+    memory = opened(llm=llm, expander="hyde", verifier="judge")
     memory.add(commands)
     before = state(memory)
     for query in QUESTIONS:
@@ -162,11 +155,8 @@ def test_the_whole_loop_with_a_real_model_on_real_questions(opened: Opener) -> N
     assert memory.stats().calls == sum(report.spent.calls for report in reports)
 
 
-def test_ask_answers_with_checked_citations(
-    opened: Opener, commands: list[evokey.Document], speaking: Any, tmp_path: Path
-) -> None:
-    speaking("Use git revert [1]. See also [7] and [99].")
-    memory = opened(encoder="bm25", llm="openai")
+def test_ask_answers_with_checked_citations(opened: Opener, commands: list[evokey.Document], tmp_path: Path) -> None:
+    memory = opened(encoder="bm25", llm=f"{__name__}:Citing")
     memory.add(commands)
     answer = memory.ask("reverse earlier changes")
     assert answer.citations == ("git-revert",) and set(answer.citations) <= {hit.id for hit in answer.hits}

@@ -20,7 +20,7 @@ from evokey.erasure import PATIENCE, Erasure, Place, scrub
 from evokey.errors import MemoryBusy, StorageFailed
 from evokey.ledger.ledger import Ledger
 from evokey.llm import cached, recorded
-from evokey.registry import named
+from evokey.registry import name_and_options
 from evokey.search.retriever import TAUGHT, Retriever
 from evokey.settings import HUMAN, Settings
 from evokey.verifiers import human
@@ -130,7 +130,7 @@ def _within(kind: str, described: Any) -> Iterator[tuple[str, str, Mapping[str, 
             yield from _within(kind, one)
     if not isinstance(described, Mapping) or "name" not in described:
         return
-    name, options = named(described)
+    name, options = name_and_options(described)
     yield kind, name, options
     for option, value in options.items():
         yield from _within(KINDS.get(option, kind), value)

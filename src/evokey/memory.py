@@ -36,7 +36,8 @@ from evokey.ledger.lessons import Omitted
 from evokey.loop.expand import Expanding
 from evokey.loop.loop import Loop, Thought
 from evokey.loop.watch import Learner, Proposed, Thinker
-from evokey.protocols import LLM, Generator, Reranker, Verifier
+from evokey.protocols import LLM, Expander, Generator, Reranker, Verifier
+from evokey.registry import Described
 from evokey.search.fusion import DEPTH
 from evokey.search.index import Index
 from evokey.search.retriever import GivenRetriever
@@ -80,16 +81,16 @@ TRIED_EVERY = 10.0
 def open(
     path: str | Path,
     *,
-    encoder: settings_.Named | Sequence[settings_.Named] | None = None,
-    keys: settings_.Named | None = None,
-    store: str | None = None,
-    policy: settings_.Named | None = None,
-    expander: settings_.Named | None = None,
-    fusion: settings_.Named | None = None,
-    reranker: settings_.Named | None = None,
-    llm: settings_.Named | None = None,
-    generator: settings_.Named | None = None,
-    verifier: settings_.Named | None = None,
+    encoder: Described | Sequence[Described] | None = None,
+    keys: Described | None = None,
+    store: Described | None = None,
+    policy: Described | None = None,
+    expander: Described | None = None,
+    fusion: Described | None = None,
+    reranker: Described | None = None,
+    llm: Described | None = None,
+    generator: Described | None = None,
+    verifier: Described | None = None,
     traffic: int | None = None,
     restricted: str | None = None,
     allow: Sequence[str] = (),
@@ -98,6 +99,8 @@ def open(
     """Open the memory in a directory, or make it on first use; or the one a TOML file describes.
 
     The settings are those of a new memory. An existing one keeps its own; asking for different ones is an error.
+    Each component is a name, a mapping with name and options, or an object (of a store, its class). What is passed as
+    an object must be passed again whenever the memory is opened: the settings on disk only note its class.
     `restricted` names a field of the metadata: lessons on documents that have it teach these documents alone, and
     change nothing for a caller whose `where` leaves them out (docs/permissions.md). `allow` lists what the settings in
     the directory may reach outside it: hosts, keys, code, models, files (docs/security.md).
@@ -117,13 +120,13 @@ def open(
         "restricted": restricted,
     }
     given = {name: value for name, value in said.items() if value is not None}
-    folder, settings = settings_.resolved(Path(path), given, allow)
+    folder, settings = settings_.resolve(Path(path), given, allow)
     with storing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     memory = Memory(folder, settings, now=now)
     try:
         with storing(folder):
-            settings_.kept(folder, settings)
+            settings_.write_new(folder, settings)
     except BaseException:
         memory.close()
         raise
@@ -143,11 +146,12 @@ class Memory:
     ) -> None:
         """policy: one that has no name in the settings, such as a variant under test."""
         self._folder, self._settings, self._now = folder, settings, now
-        retrievers = settings_.retrievers(settings, folder)
+        retrievers = settings_.build_retrievers(settings, folder)
         given = any(isinstance(one, GivenRetriever) for one in retrievers)
         kept = 0 if given else settings.traffic  # there, a text alone cannot be asked again
         self.ledger = Ledger(folder, traffic=kept)
-        self._policy, self._reranker = policy or settings_.policy(settings), settings_.reranker(settings)
+        self._policy: Policy = policy or settings_.build(settings, "policy")
+        self._reranker: Reranker | None = settings_.build(settings, "reranker")
         self._expanders: dict[str, Expanding] = {}
         self._tried_again = 0.0
         """When an unfinished forget was last gone on with."""
@@ -157,7 +161,8 @@ class Memory:
         self._verifiers: dict[str, Verifier] = {}
         self._chance = np.random.default_rng()
         try:
-            fusion, field = settings_.fusion(settings, retrievers), settings.restricted
+            kinds = {one.name: one.kind for one in retrievers}
+            fusion, field = settings_.build(settings, "fusion", kinds=kinds), settings.restricted
             if field is not None and (nested := self.ledger.documents.nested(field)) is not None:
                 raise checks.nested(nested, field)
             self.index = Index(self.ledger, retrievers, fusion, self._policy, field)
@@ -320,7 +325,7 @@ class Memory:
         asked = [None] * len(queries) if vectors is None else checks.vectors(vectors, len(queries))
         return [self.search(query, k, where, vector=vector) for query, vector in zip(queries, asked, strict=True)]
 
-    def expand(self, query: str, expander: settings_.Named | None = None) -> Expansion:
+    def expand(self, query: str, expander: Described | None = None) -> Expansion:
         """A query in more words, by the memory's expander or another. An intent that was paid for is not paid again."""
         self._check_open()
         text, expanding = checks.query(query), self._expanding(expander)
@@ -333,14 +338,16 @@ class Memory:
                     expanding.keep(found, asked=known is None)
         return found
 
-    def _expanding(self, expander: settings_.Named | None = None) -> Expanding:
-        settings = self._settings
-        if expander is not None:
-            settings = settings_.checked(replace(settings, expander=settings_.spelled(expander)))
-        name = repr(sorted(settings.expander.items()))
+    def _expanding(self, expander: Described | None = None) -> Expanding:
+        settings = self._settings if expander is None else settings_.change(self._settings, expander=expander)
+        name = getattr(expander, "identity", None) or repr(sorted(settings.expander.items()))
         if name not in self._expanders:
-            make = partial(settings_.expander, settings, lambda: self._llm)
             right = partial(self.ledger.lessons.right, restricted=settings.restricted)
+
+            def make() -> Expander:
+                made: Expander = settings_.build(settings, "expander", llm=self._llm)
+                return made
+
             self._expanders[name] = Expanding(make, self.ledger.expansions, right, self._now)
         return self._expanders[name]
 
@@ -439,7 +446,7 @@ class Memory:
 
     def _retrieved(self, query: str, units: Sequence[str], vector: Vectors | None) -> list[str]:
         """What the (expanded) query finds now: the paper's rule credits that, and no other policy asks."""
-        if self._settings.policy != "paper":
+        if not self._credits_retrieved:
             return []
         overlays = self.index.overlays()
         found = self.index.ranked(" ".join([query, *units]), RETRIEVED, overlays, None, vector)
@@ -478,14 +485,14 @@ class Memory:
             expanding.known,
             lambda text: expanding.ask(text, self._look),
             self.search,
-            lambda closed: settings_.generator(self._settings, self._llm, closed=True) if closed else self._generator,
+            self._choose_generator,
             self._verifier,
         )
         return replace(loop.think(query, expected, relevant), forgets=forgets)
 
     def remember(self, thought: Thought, actor: str | None = None) -> LearnReport:
         """The second part of learn: keep what was paid for, and make a lesson of what was verified."""
-        grades = thought.credited(everything=self._settings.policy == "paper")
+        grades = thought.credited(everything=self._credits_retrieved)
         lesson = None
         with self._exclusive(), self.ledger.write():
             if thought.forgets != self.ledger.forgets.count:
@@ -516,8 +523,13 @@ class Memory:
         budget: calls of language models after which it rests.
         """
         self._check_open()
+        if self._settings.objects:
+            raise InvalidSettings(
+                "a process of its own cannot be given the objects that this memory was opened with: "
+                f"{', '.join(sorted(kind for kind, _ in self._settings.objects))}. Name them by 'module:Class' instead"
+            )
         if self._learner is None or self._learner.stopped:
-            thinker = Thinker(self._folder, settings_.allowances(self._settings, self._folder))
+            thinker = Thinker(self._folder, settings_.required_allowances(self._settings, self._folder))
             self._learner = Learner(thinker, self.remember, self._adopt, batch=batch, budget=budget)
         return self._learner
 
@@ -572,19 +584,27 @@ class Memory:
             )
         return self._generator
 
+    def _choose_generator(self, closed: bool) -> Generator | None:
+        return settings_.build_generator(self._settings, self._llm, closed=True) if closed else self._generator
+
     @cached_property
     def _generator(self) -> Generator | None:
-        return settings_.generator(self._settings, self._llm)
+        return settings_.build_generator(self._settings, self._llm)
 
     def _verifier(self, attempt: Attempt) -> Verifier:
-        name = settings_.verifier_name(self._settings, attempt, answering=self._settings.llm is not None)
+        name = settings_.choose_verifier(self._settings, attempt, answering=self._settings.llm is not None)
         if name not in self._verifiers:
-            self._verifiers[name] = settings_.verifier(self._settings, name, self._llm, self._folder)
+            self._verifiers[name] = settings_.build_verifier(self._settings, name, self._llm, self._folder)
         return self._verifiers[name]
 
     @cached_property
     def _llm(self) -> LLM | None:
-        return settings_.llm(self._settings)
+        found: LLM | None = settings_.build(self._settings, "llm")
+        return found
+
+    @property
+    def _credits_retrieved(self) -> bool:
+        return bool(getattr(self._policy, "credits_retrieved", False))
 
     def evolve(self, dry_run: bool = False) -> EpochReport:
         """Let the lessons so far propose new keys; publish them as a new epoch if held-out queries say they help."""
@@ -894,7 +914,7 @@ class Memory:
             epoch=epoch.number,
             documents_touched=len(touched),
             retrievers=[one.name for one in self.index.retrievers],
-            policy=self._settings.policy,
+            policy=str(self._settings.policy["name"]),
             **self._bill(),
             bytes=_size(self._folder),
         )

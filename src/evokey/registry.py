@@ -21,8 +21,11 @@ from typing import Any
 
 from evokey.errors import InvalidSettings, UnknownComponent
 
-Named = str | Mapping[str, Any]
+Options = Mapping[str, Any]
+Named = str | Options
 """A component by its name, or with options: {"name": "bm25", "language": "german"}."""
+Described = Any
+"""The same, or the component itself, an object; of a store, its class."""
 GROUP = "evokey.components"
 """The group of entry points by which other packages join. What is installed is trusted."""
 OBJECT = "object"
@@ -182,8 +185,10 @@ def component(kind: str, name: str) -> Component:
     found = COMPONENTS[kind].get(name) or installed().get(kind, {}).get(name)
     if found is not None:
         return found
+    if ":" in name:
+        return Component(name, package="")
     known = ", ".join(sorted({*COMPONENTS[kind], *installed().get(kind, {})}))
-    raise UnknownComponent(f"there is no {kind} called {name!r}; choose one of: {known}")
+    raise UnknownComponent(f"there is no {kind} called {name!r}; choose one of: {known}; or name its 'module:Class'")
 
 
 def installed() -> Mapping[str, Mapping[str, Component]]:
@@ -267,7 +272,7 @@ def _first_line(module: str) -> str:
     return (text or "").partition("\n")[0]
 
 
-def named(component: Named) -> tuple[str, dict[str, Any]]:
+def name_and_options(component: Named) -> tuple[str, dict[str, Any]]:
     """Name and options of a component."""
     if isinstance(component, str):
         return component, {}
@@ -286,11 +291,7 @@ def build(kind: str, described: Any, **around: Any) -> Any:
     """
     if not isinstance(described, str | Mapping):
         return check_object(kind, described)
-    name, options = named(described)
-    if name == OBJECT:
-        raise InvalidSettings(
-            f"{kind}: {options.get('class', 'it')} was passed as an object, and settings cannot build it; pass it again"
-        )
+    name, options = name_and_options(described)
     make, preset = load(kind, name), component(kind, name).options
     taken = inspect.signature(make).parameters
     offered = {one: value for one, value in around.items() if one in taken and value is not None}
@@ -330,8 +331,8 @@ def _check_options(
 
 
 def check_object(kind: str, made: Any) -> Any:
-    """The same object, if it has what its kind must offer."""
-    if isinstance(made, type):
+    """The same object, if it has what its kind must offer. A store is made for its keys, so it is given as a class."""
+    if isinstance(made, type) and kind != "store":
         raise InvalidSettings(f"{kind}: {made.__name__} is a class; pass an object of it: {made.__name__}(…)")
     missing = [one for one in OFFERS[kind] if not hasattr(made, one)]
     if missing:
@@ -353,8 +354,10 @@ def encoder_kind(name: str, options: Mapping[str, Any]) -> str:
 
 def encoder_cost(name: str, options: Mapping[str, Any]) -> str:
     """What encoding costs, without making the encoder: nothing, time or money."""
+    if name == OBJECT or not component("encoder", name).package:
+        return "time"  # code that a directory names is not imported just to look at it
     if name == "cached":
-        return encoder_cost(*named(options["encoder"]))
+        return encoder_cost(*name_and_options(options["encoder"]))
     cost: str = load("encoder", name).cost
     return cost
 

@@ -14,7 +14,7 @@ from world import Harm, Trial, program, rank, take
 
 from evokey.errors import EvokeyError
 from evokey.inspect import doctor
-from evokey.settings import whole
+from evokey.settings import read_whole
 
 ROOT = Path(__file__).parents[2]
 EARLIER = ROOT / "tests" / "fixtures" / "earlier"
@@ -76,7 +76,7 @@ def damage_truth(trial: Trial) -> None:
 def says_otherwise(trial: Trial) -> bool:
     """Whether the settings became others that are as good: nobody could tell."""
     with suppress(EvokeyError):
-        return whole(trial.folder) != whole(trial.base)
+        return read_whole(trial.folder) != read_whole(trial.base)
     return False
 
 

@@ -422,7 +422,7 @@ def test_a_memory_whose_settings_find_no_room_is_an_error_and_is_made_later(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("evokey.settings.write_synced", full)
+        patch.setattr("evokey.settings.opening.write_synced", full)
         with pytest.raises(StorageFailed, match="No space left"):
             evokey.open(tmp_path / "kb", encoder="bm25")
     with evokey.open(tmp_path / "kb", encoder="bm25") as memory:

@@ -6,7 +6,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -106,9 +105,8 @@ class Lab:
         with tempfile.TemporaryDirectory(dir=self._folder.parent) as place:
             folder = Path(place) / "memory"
             shutil.copytree(self._folder, folder)
-            changed["policy"] = policy if policy == "paper" else "guarded"
-            settings = replace(settings_.read(folder / settings_.FILE), **changed)
-            with Memory(folder, settings, policy=None if isinstance(policy, str) else policy) as memory:
+            settings = settings_.change(settings_.read(folder / settings_.FILE), policy=policy, **changed)
+            with Memory(folder, settings) as memory:
                 yield memory
 
     def _prepare(self) -> None:

@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from evokey import trust
 from evokey.cli import screen
 from evokey.cli.options import HERE, AsJson, At, not_there
-from evokey.settings import FILE, needs, place, read
+from evokey.settings import FILE, needs, place, read, trust
 
 
 def allow(
@@ -31,8 +30,8 @@ def allow(
             trust.withdraw(folder)
         trust.record(folder, what or ())
         wanted = [*(trust.links(folder) if folder.is_dir() else []), *needs(read(described), folder)]
-        known = trust.allowed(folder)
-        rows = [(one, trust.met(one, known)) for one in wanted]
+        known = trust.allowances(folder)
+        rows = [(one, trust.is_met(one, known)) for one in wanted]
         if as_json:
             screen.emit([{"setting": one.setting, "reaches": one.allowance, "allowed": met} for one, met in rows])
             return

@@ -106,7 +106,7 @@ def init(
 
 
 def _spoken(encoders: list[Named], language: str) -> list[Named]:
-    wanted = encoders or [one.encoder for one in Settings().retrievers]
+    wanted = encoders or [one.name for one in Settings().retrievers]
     return [{"name": "bm25", "language": language} if one == "bm25" else one for one in wanted]
 
 

@@ -28,7 +28,7 @@ from filelock import FileLock
 from evokey import registry
 from evokey.errors import EncoderMismatch, InvalidSettings
 from evokey.protocols import Cost, Encoder
-from evokey.registry import Named, named
+from evokey.registry import Named, name_and_options
 from evokey.types import Scores, Spent
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class Cached:
         inside = options["encoder"]
         if not isinstance(inside, str | Mapping):
             return str(inside.kind)
-        name, inner = named(inside)
+        name, inner = name_and_options(inside)
         _refuse_given(name)
         return registry.encoder_kind(name, inner)
 

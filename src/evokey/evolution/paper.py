@@ -40,6 +40,7 @@ REPLAYED = Choice(step=1.0)
 class Paper:
     weighs: ClassVar[bool] = True
     hears: ClassVar[bool] = False
+    credits_retrieved: ClassVar[bool] = True
     x: int = 5
     capacity: int = 32
     batch: int = 32

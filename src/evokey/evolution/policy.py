@@ -71,6 +71,9 @@ class Log:
 
 
 class Policy(Protocol):
+    """A policy may also say credits_retrieved = True: it credits all that a verified query retrieved (the paper's
+    rule), which is then recorded with each lesson."""
+
     weighs: ClassVar[bool]
     """Whether a document that comes may change what others have learned, because BM25's weights follow it. (Units
     share their credit by these weights, and chunks are chosen by them, under any policy.)"""

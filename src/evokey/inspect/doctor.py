@@ -11,14 +11,25 @@ from pathlib import Path
 import numpy as np
 
 from evokey import memory as memory_
-from evokey import trust
 from evokey.errors import InvalidSettings
 from evokey.ledger.ledger import Ledger
 from evokey.ledger.sqlite import file
-from evokey.registry import Named, encoder_cost
+from evokey.registry import Named, encoder_cost, name_and_options
 from evokey.search.indexing import Watch, attempt, named, reason
 from evokey.search.retriever import Retriever
-from evokey.settings import FILE, FORMAT, Settings, needs, read, replaced, retrievers, settings_of, trusted, whole
+from evokey.settings import (
+    FILE,
+    FORMAT,
+    Settings,
+    build_retrievers,
+    needs,
+    overwrite,
+    read,
+    read_trusted,
+    read_whole,
+    settings_of,
+    trust,
+)
 from evokey.stores.segments import MANIFEST, covered, damaged, read_manifest
 from evokey.types import EpochReport
 
@@ -42,20 +53,20 @@ def examined(folder: Path) -> list[Finding]:
     """Look at everything, change nothing."""
     trust.links(folder)  # raises where reading would wait for good
     found = [Finding(what, BACKUP) for what in file.find_faults(folder)]
-    settings = whole(folder)
+    settings = read_whole(folder)
     found += [Finding(f"{keys}: keys of an encoder that {FILE} does not name", UNNAMED) for keys in _unnamed(folder)]
     for retriever in settings.retrievers:
-        keys = folder / "keys" / retriever.encoder
+        keys = folder / "keys" / retriever.name
         faults = damaged(keys) or _foreign(folder, keys)
         found += [Finding(what, REBUILD) for what in faults]
-        if not found and encoder_cost(retriever.encoder, retriever.options) != "nothing":
+        if not found and encoder_cost(*name_and_options(retriever.encoder)) != "nothing":
             found += [Finding(what, REBUILD) for what in _without_keys(folder, keys)]
     return found
 
 
 def _unnamed(folder: Path) -> list[Path]:
     """Keys of encoders that the settings do not have: these may be cut, or an earlier change of encoder was."""
-    names = {one.encoder for one in whole(folder).retrievers}
+    names = {one.name for one in read_whole(folder).retrievers}
     return sorted(path.parent for path in folder.glob(f"keys/*/{MANIFEST}") if path.parent.name not in names)
 
 
@@ -82,10 +93,10 @@ def rebuilt(folder: Path) -> int:
     Keys that cost time or money are kept where they are sound, and only the others made. Old keys go when the new ones
     are on disk.
     """
-    settings = trusted(folder, trust.allowed(folder))
+    settings = read_trusted(folder, trust.allowances(folder))
     with Ledger(folder) as ledger:
         ledger.lock()
-        for one in retrievers(settings, folder):
+        for one in build_retrievers(settings, folder):
             _renew(one, ledger, keep=one.cost != "nothing")
             one.save(force=True)
         ledger.pools.clear()
@@ -101,21 +112,21 @@ def reencoded(folder: Path, encoders: Sequence[Named] = ()) -> tuple[int, EpochR
     """
     settings = replace(read(folder / FILE), format=FORMAT)  # made as a new memory is
     if encoders:
-        keys = {"name": settings.retrievers[0].keys, **settings.retrievers[0].keys_options}
-        settings = replace(settings, retrievers=settings_of(encoder=encoders, keys=keys).retrievers)
+        chosen = settings_of(encoder=list(encoders), keys=settings.retrievers[0].keys)
+        settings = replace(settings, retrievers=chosen.retrievers, objects=chosen.objects)
     said = needs(replace(Settings(), retrievers=settings.retrievers), folder) if encoders else []
-    known = [*trust.allowed(folder), *(one.allowance for one in said)]
+    known = [*trust.allowances(folder), *(one.allowance for one in said)]
     trust.check([*trust.links(folder), *needs(settings, folder)], known, folder)
-    if any(one.encoder == "given" for one in settings.retrievers):
+    if any(one.encoder["name"] == "given" for one in settings.retrievers):
         raise InvalidSettings(
             "encoder 'given' takes its vectors from the caller: add the documents again with new ones"
         )
-    made = retrievers(settings, folder)
+    made = build_retrievers(settings, folder)
     with Ledger(folder) as ledger:
         ledger.lock()
         for one in made:
             _renew(one, ledger, keep=False)
-        replaced(folder, settings)
+        overwrite(folder, settings)
         for one in made:
             one.store.save(force=True)
         _sweep(folder, {one.name for one in made})

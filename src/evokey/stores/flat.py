@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,7 @@ class DenseBlock(Block[DenseQuestion]):
 
 
 class FlatStore(EmbeddedStore[DenseBlock]):
+    kinds: ClassVar[frozenset[str]] = frozenset({"dense"})
     block = DenseBlock
 
     def scan(self, question: DenseQuestion) -> Scan:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +120,7 @@ def brought(said: NDArray[Any], scale: NDArray[Any] | float = 1.0) -> NDArray[An
 
 
 class LateStore(EmbeddedStore[LateBlock]):
+    kinds: ClassVar[frozenset[str]] = frozenset({"multi"})
     block = LateBlock
 
     def scan(self, question: LateQuestion) -> Scan:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import mul
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -239,6 +239,7 @@ class SparseBlock(Block[SparseQuestion]):
 
 
 class SparseStore(EmbeddedStore[SparseBlock]):
+    kinds: ClassVar[frozenset[str]] = frozenset({"sparse"})
     block = SparseBlock
 
     def __init__(self, folder: Path | None, identity: str, encoder: SparseEncoder) -> None:

@@ -17,12 +17,12 @@ from typer.testing import CliRunner
 from wire import Wire
 
 import evokey
-from evokey import registry, trust
+from evokey import registry
 from evokey.cli.app import app
 from evokey.errors import InvalidSettings, NotAllowed, NotAMemory
 from evokey.http.client import Service
 from evokey.inspect import doctor
-from evokey.settings import Settings, needs, replaced, settings_of
+from evokey.settings import Settings, needs, overwrite, settings_of, trust
 
 OWL = evokey.Document("owl", "owls hunt at night")
 OPENAI = "https://api.openai.com"
@@ -344,5 +344,5 @@ def test_a_background_learner_may_reach_what_its_memory_may(tmp_path: Path) -> N
 
 def test_what_replaced_settings_reach_is_noted_outside_the_directory(tmp_path: Path) -> None:
     folder = handed(tmp_path / "kb", "")
-    replaced(folder, settings_of(encoder="bm25", verifier={"name": "custom", "function": "os:getcwd"}))
-    assert trust.allowed(folder) == ["os:getcwd"]
+    overwrite(folder, settings_of(encoder="bm25", verifier={"name": "custom", "function": "os:getcwd"}))
+    assert trust.allowances(folder) == ["os:getcwd"]

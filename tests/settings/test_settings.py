@@ -14,9 +14,10 @@ from evokey.errors import InvalidSettings, NewerFormat, NotAMemory, UnknownCompo
 from evokey.inspect import doctor
 from evokey.settings import RetrieverSettings, Settings
 
-BM25 = RetrieverSettings("bm25", "full", "sparse")
-WORDLLAMA = RetrieverSettings("wordllama", "full", "flat")
-TUNED = RetrieverSettings("bm25", "full", "sparse", {"k1": 1.5, "b": 0.75})
+FULL, FLAT, SPARSE = {"name": "full"}, {"name": "flat"}, {"name": "sparse"}
+BM25 = RetrieverSettings({"name": "bm25"}, FULL, SPARSE)
+WORDLLAMA = RetrieverSettings({"name": "wordllama"}, FULL, FLAT)
+TUNED = RetrieverSettings({"name": "bm25", "k1": 1.5, "b": 0.75}, FULL, SPARSE)
 BM25_TABLE = '[[retriever]]\nencoder = "bm25"\n'
 
 
@@ -36,7 +37,7 @@ def everything(folder: Path) -> dict[str, bytes | None]:
 
 
 def test_what_is_not_said_takes_the_default() -> None:
-    assert settings.settings_of() == Settings((BM25, WORDLLAMA), "guarded", {"name": "query"})
+    assert settings.settings_of() == Settings((BM25, WORDLLAMA), {"name": "guarded"}, {"name": "query"})
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_what_is_not_said_takes_the_default() -> None:
         ({"encoder": "bm25"}, (BM25,)),
         ({"encoder": ["wordllama", "bm25"]}, (WORDLLAMA, BM25)),
         ({"encoder": "wordllama", "store": "flat", "keys": "full"}, (WORDLLAMA,)),
-        ({"encoder": "given"}, (RetrieverSettings("given", "full", "flat"),)),
+        ({"encoder": "given"}, (RetrieverSettings({"name": "given"}, FULL, FLAT),)),
     ],
 )
 def test_every_encoder_named_becomes_a_retriever_with_the_store_that_fits(
@@ -78,7 +79,7 @@ def test_settings_that_make_no_memory_name_the_culprit_and_make_nothing(
 
 def test_a_memory_of_no_encoder_is_refused() -> None:
     with pytest.raises(InvalidSettings, match="at least one encoder"):
-        settings.checked(Settings(()))
+        settings.check(Settings(()))
 
 
 # ---- TOML
@@ -90,12 +91,14 @@ def test_a_memory_of_no_encoder_is_refused() -> None:
         settings.settings_of(),
         settings.settings_of(encoder=["given", "bm25"]),
         Settings((TUNED,)),
-        Settings((RetrieverSettings("bm25", "full", "sparse", {"name": 'quo"te \\ and\nß', "on": True, "n": 3}),)),
-        Settings((RetrieverSettings("bm25", "full", "sparse", {"name": "🦉"}),)),
+        Settings((RetrieverSettings({"name": "bm25", "text": 'quo"te \\ and\nß', "on": True, "n": 3}, FULL, SPARSE),)),
+        Settings(
+            (RetrieverSettings({"name": "bm25", "keys": "🦉", "n": [1, 2]}, {"name": "chunks", "tokens": 9}, SPARSE),)
+        ),
     ],
 )
 def test_settings_written_and_read_are_the_same(tmp_path: Path, made: Settings) -> None:
-    assert settings.read(file(tmp_path / "s.toml", settings.written(made))) == made
+    assert settings.read(file(tmp_path / "s.toml", settings.to_toml(made))) == made
 
 
 def test_an_empty_file_is_the_default_and_a_table_may_say_less_or_more(tmp_path: Path) -> None:
@@ -303,7 +306,7 @@ def test_a_policy_is_written_with_its_options_and_read_as_before(tmp_path: Path,
         text.replace('{name = "guarded", lens = "dense"}', '"guarded"') + '[policy_options]\nlens = "dense"\n',
     ):
         path.write_text(spelled, "utf-8")
-        assert settings.read(path).policy_options == {"lens": "dense"}
+        assert settings.read(path).policy == {"name": "guarded", "lens": "dense"}
     path.write_text(text.replace('"dense"', '"dens"'), "utf-8")
     with pytest.raises(InvalidSettings, match="none, dense, all"):
         opened("a")

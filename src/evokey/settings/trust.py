@@ -63,10 +63,10 @@ def needs(components: Iterable[Component], folder: Path) -> list[Need]:
     return [need for one in components for need in _needs(one, folder)]
 
 
-def check(wanted: Sequence[Need], allowed: Iterable[str], folder: Path) -> None:
+def check(wanted: Sequence[Need], granted: Iterable[str], folder: Path) -> None:
     """Raise if anything is needed that nobody allowed; the error says how to."""
-    known = list(allowed)
-    missing = [need for need in wanted if not met(need, known)]
+    known = list(granted)
+    missing = [need for need in wanted if not is_met(need, known)]
     if not missing:
         return
     told = "; ".join(f"{one.setting} {one.what}: {one.allowance}" for one in missing)
@@ -118,7 +118,7 @@ def _needs(one: Component, folder: Path) -> Iterator[Need]:
         held, kind = one.options[option], registry.INSIDE[option]
         for inner in held if isinstance(held, list | tuple) else [held]:
             if isinstance(inner, str | Mapping):
-                yield from _needs(Component(f"{one.setting}.{option}", kind, *registry.named(inner)), folder)
+                yield from _needs(Component(f"{one.setting}.{option}", kind, *registry.name_and_options(inner)), folder)
 
 
 def _needs_of_own(one: Component) -> Iterator[Need]:
@@ -183,7 +183,7 @@ def _default(one: Component) -> Any:
     return parameters["model"].default if "model" in parameters else None
 
 
-def met(need: Need, known: Sequence[str]) -> bool:
+def is_met(need: Need, known: Sequence[str]) -> bool:
     """Whether it is allowed. Where a key may go, calls may go; below a path that is allowed, all is."""
     wanted, path = need.allowance, Path(need.allowance)
     if wanted in known or ("://" in wanted and any(one.partition("@")[2] == wanted for one in known)):
@@ -199,7 +199,7 @@ def configuration() -> Path:
     return _own("XDG_CONFIG_HOME", ".config", "APPDATA") / CONFIGURATION
 
 
-def allowed(folder: Path) -> list[str]:
+def allowances(folder: Path) -> list[str]:
     """What the user's configuration allows all memories, and what was allowed this one."""
     return [*_configured(), *_recorded().get(str(folder.resolve()), [])]
 

@@ -1,0 +1,43 @@
+"""What a memory is made of: values and TOML, what is on disk against what is asked for, what a directory may reach, and
+the components. Fixed when the memory is made, and stored in its evokey.toml."""
+
+from evokey.settings.components import HUMAN, build, build_generator, build_retrievers, build_verifier, choose_verifier
+from evokey.settings.opening import (
+    needs,
+    overwrite,
+    read_trusted,
+    read_whole,
+    required_allowances,
+    resolve,
+    write_new,
+)
+from evokey.settings.toml import FILE, place, read, to_toml
+from evokey.settings.values import FORMAT, PARTS, RetrieverSettings, Settings, change, check, settings_of, spell
+
+__all__ = [
+    "FILE",
+    "FORMAT",
+    "HUMAN",
+    "PARTS",
+    "RetrieverSettings",
+    "Settings",
+    "build",
+    "build_generator",
+    "build_retrievers",
+    "build_verifier",
+    "change",
+    "check",
+    "choose_verifier",
+    "needs",
+    "overwrite",
+    "place",
+    "read",
+    "read_trusted",
+    "read_whole",
+    "required_allowances",
+    "resolve",
+    "settings_of",
+    "spell",
+    "to_toml",
+    "write_new",
+]

@@ -1,0 +1,82 @@
+"""Settings → the components of a memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from evokey import registry
+from evokey.encoders.earlier import options_of
+from evokey.errors import InvalidSettings
+from evokey.protocols import LLM, Generator, Verifier
+from evokey.registry import OBJECT, Options
+from evokey.search.retriever import DenseRetriever, GivenRetriever, LateRetriever, Retriever, SparseRetriever
+from evokey.settings.values import RetrieverSettings, Settings
+from evokey.types import Attempt
+
+HUMAN = "human.sqlite"
+"""The queue of what people are asked."""
+RETRIEVERS = {"dense": DenseRetriever, "multi": LateRetriever, "sparse": SparseRetriever}
+
+
+def build(settings: Settings, kind: str, **around: Any) -> Any:
+    """A component that a memory has once; None if it has none. around: what it may use (registry.build)."""
+    described = getattr(settings, kind)
+    return None if described is None else _build(settings, kind, described, **around)
+
+
+def _build(settings: Settings, kind: str, described: Options, **around: Any) -> Any:
+    if described["name"] != OBJECT:
+        return registry.build(kind, described, **around)
+    label = str(described["class"])
+    if (kind, label) not in settings.objects:
+        raise InvalidSettings(
+            f"this memory was made with an object as its {kind}, a {label}, which its settings cannot build. Pass such "
+            f"an object again, from Python: evokey.open(…, {kind}=…)"
+        )
+    return settings.objects[kind, label]
+
+
+def build_retrievers(settings: Settings, folder: Path) -> list[Retriever]:
+    return [_build_retriever(settings, one, folder / "keys" / one.name) for one in settings.retrievers]
+
+
+def _build_retriever(settings: Settings, one: RetrieverSettings, folder: Path) -> Retriever:
+    described = one.encoder if one.encoder["name"] == OBJECT else options_of(one.encoder, settings.format)
+    encoder = _build(settings, "encoder", {**described, "name": one.encoder["name"]})
+    keys = _build(settings, "keys", one.keys)
+    if one.encoder["name"] == "given":
+        return GivenRetriever(one.name, encoder, keys, folder)
+    made: Retriever = RETRIEVERS[encoder.kind](one.name, encoder, keys, folder)
+    return made
+
+
+def build_generator(settings: Settings, llm: LLM | None, *, closed: bool = False) -> Generator | None:
+    """What answers; closed: from what the model knows, without documents."""
+    if settings.generator["name"] == "cited" and llm is None:
+        return None
+    described = {**settings.generator, "closed_book": True} if closed else settings.generator
+    made: Generator = _build(settings, "generator", described, llm=llm)
+    return made
+
+
+def choose_verifier(settings: Settings, attempt: Attempt, *, answering: bool) -> str:
+    """The verifier that is set; else judgements where there are some, else gold answers, else a judge or a person."""
+    if settings.verifier is not None:
+        return str(settings.verifier["name"])
+    if attempt.relevant is not None:
+        return "labels"
+    if attempt.expected:
+        return "unified" if answering else "answer-match"
+    return "judge" if answering else "human"
+
+
+def build_verifier(settings: Settings, name: str, llm: LLM | None, folder: Path) -> Verifier:
+    """What a person is asked waits in the memory's folder."""
+    options = {} if settings.verifier is None else dict(settings.verifier)
+    if name == "human":
+        options = {"at": str(folder / HUMAN), **options}
+    if name == "unified" and settings.verifier is None:
+        options = {"retrieval": "answer-match", "generation": "token-f1"}
+    made: Verifier = _build(settings, "verifier", {**options, "name": name}, llm=llm)
+    return made
