@@ -114,8 +114,8 @@ def collect_objects(said: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
 
 
 def change(settings: Settings, **parts: Described) -> Settings:
-    """The same settings with other components."""
-    changed: dict[str, Any] = {kind: spell(kind, one) for kind, one in parts.items()}
+    """The same settings with other components; None: without."""
+    changed: dict[str, Any] = {kind: one and spell(kind, one) for kind, one in parts.items()}
     changed["objects"] = {**settings.objects, **collect_objects(parts)}
     return check(replace(settings, **changed), trusted=True)
 
