@@ -35,7 +35,8 @@ from evokey.bench.runs import write_json
 from evokey.bench.significance import compare
 from evokey.bench.systems import Plain
 from evokey.errors import ExpansionFailed
-from evokey.evolution import attribution, guarded
+from evokey.evolution import guarded
+from evokey.evolution.pairs import Pairing, Pairs
 from evokey.types import Expansion
 
 SEARCHES = ("blend", "concat", "fuse")
@@ -118,15 +119,15 @@ def units_alone(alone: bool) -> Iterator[None]:
     if not alone:
         yield
         return
-    paired = attribution.paired
+    right = Pairing.right
 
-    def without_queries(*arguments: Any) -> tuple[attribution.Pairs, attribution.Pairs]:
-        pairs, wrong = paired(*arguments)
+    def without_queries(self: Pairing) -> Pairs:
+        pairs = right(self)
         lessons = list(zip(pairs.rows.tolist(), pairs.queries.tolist(), strict=True))
         spoken = {lesson for lesson, share in zip(lessons, pairs.shares, strict=True) if share > 0}
-        return pairs.where((pairs.shares > 0) | np.array([lesson not in spoken for lesson in lessons], bool)), wrong
+        return pairs.where((pairs.shares > 0) | np.array([lesson not in spoken for lesson in lessons], bool))
 
-    with patch.object(attribution, "paired", without_queries), patch.object(guarded, "UNITS", (1.0,)):
+    with patch.object(Pairing, "right", without_queries), patch.object(guarded, "UNITS", (1.0,)):
         yield
 
 

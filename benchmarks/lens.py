@@ -31,8 +31,8 @@ from evokey.bench.measures import quality
 from evokey.bench.runs import write_json
 from evokey.bench.significance import compare
 from evokey.bench.systems import Plain, Taught, add_noise
-from evokey.evolution.focus import CENTRES
 from evokey.evolution.guarded import Guarded
+from evokey.evolution.lens_training import CENTRES
 from evokey.search.lens import Ways
 from evokey.stores.embedded import NO_NUMBERS
 from evokey.stores.flat import DenseBlock, DenseQuestion, FlatStore

@@ -26,7 +26,7 @@ from evokey.bench.data import load, prefix
 from evokey.bench.protocols import Question
 from evokey.bench.runs import write_json
 from evokey.encoders.wordllama import WordLlamaEncoder
-from evokey.evolution.focus import CENTRES, OPEN, WARY
+from evokey.evolution.lens_training import CAUTIOUS, CENTRES, OPEN
 from evokey.search.lens import Ways
 from evokey.stores.flat import DenseQuestion
 
@@ -83,11 +83,11 @@ def forms(
     anchors["2048 documents"] = keys[drawn[:2048]]
     for name, held in anchors.items():
         made = Ways(asked, right, everyone % 10, everyone[:CENTRES], held).lenses(
-            [one.id for one in teaching[:CENTRES]], [(RIDGE, OPEN), (RIDGE, WARY)]
+            [one.id for one in teaching[:CENTRES]], [(RIDGE, OPEN), (RIDGE, CAUTIOUS)]
         )
         lenses: dict[str, Any] = {"no gate": replace(made[RIDGE, OPEN], closed=-2.0, open=-1.5)}  # type: ignore[call-arg]
         if name == "2048 documents":
-            lenses |= {"open gate": made[RIDGE, OPEN], "wary gate": made[RIDGE, WARY]}
+            lenses |= {"open gate": made[RIDGE, OPEN], "wary gate": made[RIDGE, CAUTIOUS]}
         for gate, lens in lenses.items():
             yield (
                 f"kernel, anchors: {name}, {gate}",

@@ -15,7 +15,7 @@ import pytest
 
 import evokey
 from evokey import Choice
-from evokey.evolution import focus
+from evokey.evolution import lens_training
 from evokey.evolution.guarded import Guarded
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for a job in the background: interrupts are tested here
@@ -72,7 +72,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> Always:
     def choose(one: Choice) -> None:
         nonlocal choice
         choice = one
-        monkeypatch.setattr(focus, "FEWEST", 2)
+        monkeypatch.setattr(lens_training, "MIN_QUERIES", 2)
         monkeypatch.setattr(Guarded, "propose", proposed)
 
     choice = Choice()

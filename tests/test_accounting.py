@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import evokey
-from evokey.evolution.evidence import fold
+from evokey.evolution.folds import fold_of
 from evokey.inspect.accounting import Account, Hub, Point, by_mass, concentration, plot, report, skewness
 from evokey.types import Choice, Epoch
 
@@ -158,7 +158,7 @@ def test_a_memory_that_learned_nothing_has_an_empty_account(
 def halved(dataset: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Half of SciFact's queries taught, one actor teaching most of it."""
     data: Dataset = dataset("scifact")
-    half = [query for query in sorted(data.judged) if fold(query) % 2 == 0]
+    half = [query for query in sorted(data.judged) if fold_of(query) % 2 == 0]
     with evokey.open(tmp_path_factory.mktemp("account") / "kb") as memory:
         memory.add(data.documents)
         lessons = [

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import evokey
 from evokey.cli.app import app
 from evokey.errors import ExpansionFailed, LLMFailed
-from evokey.evolution.judge import ndcg
+from evokey.evolution.ndcg import ndcg
 from evokey.types import Completion, Expansion, Message, Spent, Unit
 
 PASSAGE = "<passage>Take back an earlier change by recording its reverse. The history stays as it was.</passage>"

@@ -15,11 +15,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import evokey
-from evokey.evolution import fit
+from evokey.evolution import crossfit
 from evokey.evolution.attribution import attribute
-from evokey.evolution.bystanders import as_they_are, beside
-from evokey.evolution.focus import OPEN, WARY, Focus, sampled
-from evokey.evolution.pools import take
+from evokey.evolution.lens_training import CAUTIOUS, OPEN, LensTrainer, sample_numbers
+from evokey.evolution.pools import make
+from evokey.evolution.traffic import find_unrelated, judge_by_untaught
 from evokey.evolution.trial import Trial
 from evokey.search import lens
 from evokey.stores.flat import DenseQuestion
@@ -71,7 +71,7 @@ def test_a_gate_is_open_for_what_was_taught_in_two_wordings_that_lie_in_one_plac
     x = np.repeat(unit(chance.normal(size=(12, 64))), 2, axis=0)
     everyone, none = np.arange(24), np.zeros((0, 64), np.float32)
     ways = lens.Ways(x, np.roll(x, 2, axis=0), everyone % 3, everyone, none)
-    for turn in ((0.1, OPEN), (0.1, WARY)):
+    for turn in ((0.1, OPEN), (0.1, CAUTIOUS)):
         made: Any = ways.lenses([str(n) for n in range(24)], [turn])[turn]
         wide = replace(made, closed=-2.0, open=-1.0)
         for vector in x:
@@ -81,9 +81,9 @@ def test_a_gate_is_open_for_what_was_taught_in_two_wordings_that_lie_in_one_plac
 
 def test_anchors_are_the_same_for_the_same_numbers() -> None:
     numbers = np.arange(5_000)
-    assert (sampled(numbers, 100) == sampled(np.random.default_rng(1).permutation(numbers), 100)).all()
-    assert len(set(sampled(numbers, 100).tolist())) == 100
-    assert abs(sampled(numbers, 500).mean() - 2_500) < 300
+    assert (sample_numbers(numbers, 100) == sample_numbers(np.random.default_rng(1).permutation(numbers), 100)).all()
+    assert len(set(sample_numbers(numbers, 100).tolist())) == 100
+    assert abs(sample_numbers(numbers, 500).mean() - 2_500) < 300
 
 
 def test_the_newest_anchor_does_not_depend_on_what_was_deleted_when(
@@ -93,15 +93,15 @@ def test_the_newest_anchor_does_not_depend_on_what_was_deleted_when(
     memory.add(commands)
     memory.feedback("which commit broke it", relevant=["git-bisect"])
     memory.delete([commands[-1].id])
-    found = [_focus(memory).last_anchor]
+    found = [_trainer(memory).last_anchor]
     memory.close()
     shutil.rmtree(tmp_path / "kb" / "keys")
-    assert [*found, _focus(opened()).last_anchor] == [len(commands) - 1] * 2
+    assert [*found, _trainer(opened()).last_anchor] == [len(commands) - 1] * 2
 
 
-def _focus(memory: evokey.Memory) -> Focus:
+def _trainer(memory: evokey.Memory) -> LensTrainer:
     retriever = memory.index.retrievers[0]
-    return Focus(retriever, attribute(retriever, memory.index.log(memory.ledger.lessons.last).taught))
+    return LensTrainer(retriever, attribute(retriever, memory.index.log(memory.ledger.lessons.last).taught))
 
 
 def taught(memory: evokey.Memory, data: Dataset, count: int, actor: str = "a") -> list[str]:
@@ -197,38 +197,37 @@ def test_whatever_happened_a_reader_a_reopened_and_a_forgetful_memory_see_the_sa
     assert found(opened("a"), asked) == found(twin, asked)
 
 
-def test_a_lens_is_wary_unless_the_traffic_asks_about_what_was_taught(opened: Opener, dataset: Any) -> None:
+def test_a_gate_is_cautious_unless_the_traffic_asks_about_what_was_taught(opened: Opener, dataset: Any) -> None:
     data: Dataset = dataset("cranfield")
     memory = opened(encoder="wordllama")
     queries = taught(memory, data, 100)
     retriever = memory.index.retrievers[0]
     attribution = attribute(retriever, memory.index.log(memory.ledger.lessons.last).taught)
-    focus = Focus(retriever, attribution)
+    trainer = LensTrainer(retriever, attribution)
     same, other = sorted(data.judged)[100:180], sorted(dataset("scifact").judged)[:80]
-    gates = {at_home: {gate for _, gate in focus.turns(at_home=at_home)} for at_home in (True, False)}
-    assert gates == {True: {OPEN}, False: {WARY}}
-    assert beside(retriever, attribution, same) == [] and len(beside(retriever, attribution, other)) > 40
-    lenses: Any = focus.lenses([(0.1, OPEN), (0.1, WARY)])
-    passed = [lenses[0.1, WARY].turned(one) is one for one in (retriever.lesson(query, {}) for query in other)]
+    gates = {related: {gate for _, gate in trainer.settings(traffic_related=related)} for related in (True, False)}
+    assert gates == {True: {OPEN}, False: {CAUTIOUS}}
+    assert find_unrelated(retriever, attribution, same) == []
+    assert len(find_unrelated(retriever, attribution, other)) > 40
+    lenses: Any = trainer.train([(0.1, OPEN), (0.1, CAUTIOUS)])
+    passed = [lenses[0.1, CAUTIOUS].turned(one) is one for one in (retriever.lesson(query, {}) for query in other)]
     assert sum(passed) > 60
     assert all(lenses[0.1, OPEN].turned(retriever.lesson(query, {})).asked for query in queries)
 
 
-def test_a_lens_that_unsettles_bystanders_is_refused(opened: Opener, dataset: Any) -> None:
+def test_a_lens_that_lowers_ndcg_on_unrelated_queries_is_rejected(opened: Opener, dataset: Any) -> None:
     data: Dataset = dataset("cranfield")
     memory = opened(encoder="wordllama")
     taught(memory, data, 100)
     retriever, others = memory.index.retrievers[0], sorted(data.judged)[100:140]
     attribution = attribute(retriever, memory.index.log(memory.ledger.lessons.last).taught)
     turns = [(0.01, OPEN), (1e6, OPEN)]
-    lenses = Focus(retriever, attribution, last_anchor=0).lenses(turns)
-    pools = {query: take(retriever, query, memory.index.position).ranking for query in others}
-    trial = Trial(retriever, attribution, as_they_are(others, pools), pools, lenses)
-    kept = [
-        float(trial.outcomes([one])[one].mean())
-        for one in (Choice(lens_parameter=lens, gate_quantile=gate) for lens, gate in turns)
-    ]
-    assert kept[0] < 1 - fit.UNSETTLED < kept[1]
+    lenses = LensTrainer(retriever, attribution, last_anchor=0).train(turns)
+    pools = {query: make(retriever, query, memory.index.position).ranking for query in others}
+    trial = Trial(retriever, attribution, judge_by_untaught(others, pools), pools, lenses)
+    choices = [Choice(lens_parameter=lens, gate_quantile=gate) for lens, gate in turns]
+    kept = [float(trial.outcomes([one])[one].mean()) for one in choices]
+    assert kept[0] < 1 - crossfit.UNSETTLED < kept[1]
 
 
 def test_a_lens_lifts_questions_about_documents_that_nobody_taught(opened: Opener, dataset: Any) -> None:

@@ -20,7 +20,7 @@ import pytest
 import evokey
 from evokey import Document, Hit, settings
 from evokey.errors import InvalidDocument, InvalidInput, InvalidSettings, UnknownDocument
-from evokey.evolution import focus
+from evokey.evolution import lens_training
 from evokey.evolution.guarded import Guarded
 from evokey.evolution.policy import Policy
 from evokey.memory import Memory
@@ -191,7 +191,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(autouse=True)
 def small_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(focus, "FEWEST", 4)
+    monkeypatch.setattr(lens_training, "MIN_QUERIES", 4)
     monkeypatch.setitem(COMPONENTS["encoder"], "by-word", Component("by_word:ByWord"))
 
 

@@ -9,7 +9,7 @@ from conftest import LENS, Always, Dataset, Opener
 import evokey
 from evokey.evolution import pools
 from evokey.evolution.attribution import attribute
-from evokey.evolution.judge import ndcg
+from evokey.evolution.ndcg import ndcg
 from evokey.evolution.trial import Trial
 from evokey.search.retriever import search
 from evokey.types import Choice
@@ -54,7 +54,7 @@ def test_credit_goes_to_the_chunk_that_matched(opened: Opener, book: list[evokey
     memory.feedback("bake bread with yeast", relevant=["book"])
     taught = attribute(memory.index.retrievers[0], memory.index.log(2).taught)
     rows = dict(zip([taught.texts[c] for c in taught.pairs.columns], taught.pairs.rows.tolist(), strict=True))
-    chunks = [memory.index.retrievers[0]._keys.texts(book[0], memory.index._words)[row] for row in rows.values()]  # type: ignore[union-attr]
+    chunks = [memory.index.retrievers[0]._keys.texts(book[0], memory.ledger.words)[row] for row in rows.values()]  # type: ignore[union-attr]
     assert "Magma" in dict(zip(rows, chunks, strict=True))["lava erupts"]
     assert "dough" in dict(zip(rows, chunks, strict=True))["bake bread with yeast"]
 
@@ -68,7 +68,7 @@ def test_a_trial_finds_what_searches_find_among_chunks(opened: Opener, dataset: 
         units = [f"flow of {query.split()[-1]}", data.documents[turn].title] if turn % 2 else None
         memory.feedback(query, relevant=relevant, units=units)
     lessons, retriever = memory.index.log(memory.ledger.lessons.last).taught, memory.index.retrievers[0]
-    kept = pools.fresh(retriever, lessons.queries, memory.ledger.pools, memory.index.position, memory.index.live)
+    kept = pools.update(retriever, lessons.queries, memory.ledger.pools, memory.index.position, memory.index.live)
     asked, teaching = lessons.only(lessons.queries[:20]), frozenset(lessons.queries[20:])
     attribution = attribute(retriever, lessons).only(teaching)
     outcomes = Trial(retriever, attribution, asked, kept).outcomes(CHOICES)

@@ -25,7 +25,7 @@ from evokey import settings as settings_
 from evokey.erasure import Erasure
 from evokey.errors import InvalidInput, InvalidSettings, InvalidVector, MemoryClosed, ServiceFailed, storing
 from evokey.evolution import pools as pools_
-from evokey.evolution.evidence import Taught
+from evokey.evolution.judgements import Judgements
 from evokey.evolution.policy import Policy, Proposal
 from evokey.evolution.restricted import Own
 from evokey.forgetting import Eraser
@@ -441,7 +441,7 @@ class Memory:
                 self.index.remember()
                 self._keep_traffic()
                 for one in self.index.retrievers:
-                    self.ledger.pools.put(one.name, {text: pools_.take(one, text, self.index.position)})
+                    self.ledger.pools.put(one.name, {text: pools_.make(one, text, self.index.position)})
         return lesson
 
     def _retrieved(self, query: str, units: Sequence[str], vector: Vectors | None) -> list[str]:
@@ -846,7 +846,7 @@ class Memory:
         reason = report.reason + _learned_apart(apart) + _on_hold(len(self.ledger.lessons.held()))
         return replace(report, reason=reason, restricted=apart)
 
-    def _judged(self, lessons: Taught, *, keep: bool) -> EpochReport:
+    def _judged(self, lessons: Judgements, *, keep: bool) -> EpochReport:
         """Ask the policy what the lessons are worth; an empty choice means the untaught index."""
         empty = EpochReport(False, "", self.index.epoch, None, None, {}, {}, len(lessons.queries), 0)
         if not lessons.queries:
@@ -866,14 +866,14 @@ class Memory:
             documents=len(touched),
         )
 
-    def _proposal(self, lessons: Taught, *, keep: bool) -> Proposal:
-        index, protected = self.index, Taught(self._public_protected(), {})
+    def _proposal(self, lessons: Judgements, *, keep: bool) -> Proposal:
+        index, protected = self.index, Judgements(self._public_protected(), {})
         known = {*lessons.queries, *protected.queries}
         heard = self.ledger.traffic.queries() if self._policy.hears else []
         traffic = tuple(query for query in heard if query not in known)[:ASKED]
         wanted = list(dict.fromkeys([*lessons.queries, *protected.queries, *traffic]))
         pools = {
-            one.name: pools_.fresh(one, wanted, self.ledger.pools, index.position, index.live, keep=keep)
+            one.name: pools_.update(one, wanted, self.ledger.pools, index.position, index.live, keep=keep)
             for one in index.retrievers
         }
         return self._policy.propose(index.retrievers, index.fusion, lessons, pools, protected, traffic)

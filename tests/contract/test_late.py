@@ -18,7 +18,7 @@ import evokey
 from evokey.encoders.cached import hashed
 from evokey.evolution import pools
 from evokey.evolution.attribution import attribute
-from evokey.evolution.judge import ndcg
+from evokey.evolution.ndcg import ndcg
 from evokey.evolution.paper import Replay
 from evokey.evolution.trial import Trial
 from evokey.registry import COMPONENTS, Component
@@ -74,7 +74,7 @@ def teach(memory: evokey.Memory) -> None:
 def rows_of(memory: evokey.Memory, id: str) -> list[Any]:
     """The vectors of each of a document's key texts, from the key builder and the encoder alone."""
     retriever: Any = memory.index.retrievers[0]
-    return [by_word.vectors(text) for text in retriever._keys.texts(memory.get(id), memory.index._words)]
+    return [by_word.vectors(text) for text in retriever._keys.texts(memory.get(id), memory.ledger.words)]
 
 
 def likeness(row: Any, question: Any) -> list[float]:
@@ -163,7 +163,7 @@ def test_taught_documents_score_as_the_formulas_say(memory: evokey.Memory, choic
 def test_a_trial_finds_what_searches_find(memory: evokey.Memory) -> None:
     teach(memory)
     retriever, lessons = memory.index.retrievers[0], memory.index.log(memory.ledger.lessons.last).taught
-    kept = pools.fresh(retriever, lessons.queries, memory.ledger.pools, memory.index.position, memory.index.live)
+    kept = pools.update(retriever, lessons.queries, memory.ledger.pools, memory.index.position, memory.index.live)
     for taught in (lessons.queries, lessons.queries[2:], lessons.queries[:1]):
         attribution = attribute(retriever, lessons).only(frozenset(taught))
         trial = Trial(retriever, attribution, lessons, kept)

@@ -10,8 +10,8 @@ import pytest
 from conftest import Dataset, Opener
 
 import evokey
-from evokey.evolution.judge import ndcg
-from evokey.evolution.jury import Judged, Plan
+from evokey.evolution.ndcg import ndcg
+from evokey.evolution.plans import Judged, Plan
 from evokey.types import Choice
 
 Grades = dict[str, dict[str, Any]]

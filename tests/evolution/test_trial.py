@@ -12,8 +12,8 @@ import evokey
 from evokey.evolution import pools
 from evokey.evolution.attribution import attribute
 from evokey.evolution.choosing import choose, traffic
-from evokey.evolution.evidence import FOLDS, fold, sample
-from evokey.evolution.judge import Judge, best, ndcg
+from evokey.evolution.folds import FOLDS, fold_of, sample
+from evokey.evolution.ndcg import TableNdcg, ndcg, top_columns
 from evokey.evolution.trial import Trial
 from evokey.search.retriever import search
 from evokey.types import Choice
@@ -42,7 +42,7 @@ def test_a_trial_finds_what_searches_with_that_choice_find(opened: Opener, datas
         memory.feedback(query, relevant=relevant, irrelevant=wrong, units=units)
     memory.feedback("a question without an answer", irrelevant=[data.documents[7].id])
     lessons, retriever = memory.index.log(memory.ledger.lessons.last).taught, memory.index.retrievers[0]
-    kept = pools.fresh(retriever, lessons.queries, memory.ledger.pools, memory.index.position, memory.index.live)
+    kept = pools.update(retriever, lessons.queries, memory.ledger.pools, memory.index.position, memory.index.live)
     asked, teaching = lessons.only(lessons.queries[:20]), frozenset(lessons.queries[20:])
     attribution = attribute(retriever, lessons).only(teaching)
     outcomes = Trial(retriever, attribution, asked, kept).outcomes(CHOICES)
@@ -58,7 +58,7 @@ def test_the_gains_of_a_query_are_its_documents_grades() -> None:
     scores = np.array([[3.0, 2.0, 1.0, -np.inf]], np.float32)
     gains = np.array([[0.0, 2.0, 0.0, 1.0]], np.float32)
     expected = (2 / np.log2(3)) / (2 + 1 / np.log2(3))
-    assert Judge(gains, np.array([2 + 1 / np.log2(3)]))(scores)[0] == pytest.approx(expected)
+    assert TableNdcg(gains, np.array([2 + 1 / np.log2(3)]))(scores)[0] == pytest.approx(expected)
     assert ndcg([7, 8, 9], {8: 2.0, 5: 1.0}) == pytest.approx(expected)
 
 
@@ -69,7 +69,7 @@ def test_a_judge_agrees_with_ir_practice(right: int) -> None:
     gains = np.zeros((50, 40), np.float32)
     for row in range(50):
         gains[row, chance.choice(40, right, replace=False)] = chance.integers(1, 4, right)
-    judge = Judge(gains, np.ones(50))
+    judge = TableNdcg(gains, np.ones(50))
     distinct = scores + chance.permuted(np.tile(np.linspace(0, 0.9, 40, dtype=np.float32), (50, 1)), axis=1)
     ranked = [np.argsort(-row, kind="stable") for row in distinct]
     graded = [{column: float(gain) for column, gain in enumerate(row) if gain} for row in gains]
@@ -86,12 +86,12 @@ def test_the_best_of_a_table_are_those_of_a_stable_sort() -> None:
     scores = chance.normal(size=(3, 40, 30)).astype(np.float32).round(1)
     scores[chance.random(scores.shape) < 0.2] = -np.inf
     scores[0, 0, :4] = [0.0, -0.0, 0.0, 1.0]
-    assert np.array_equal(best(scores, 10), np.argsort(-scores, axis=-1, kind="stable")[..., :10])
+    assert np.array_equal(top_columns(scores, 10), np.argsort(-scores, axis=-1, kind="stable")[..., :10])
 
 
 def test_folds_follow_from_the_text_alone_and_are_about_equal() -> None:
-    folds = [fold(f"question {number}") for number in range(3000)]
-    assert folds == [fold(f"question {number}") for number in range(3000)]
+    folds = [fold_of(f"question {number}") for number in range(3000)]
+    assert folds == [fold_of(f"question {number}") for number in range(3000)]
     counts = [folds.count(index) for index in range(FOLDS)]
     assert min(counts) > 0.7 * max(counts)
     assert sample(["b", "a", "c"], 2) == sample(["c", "b", "a"], 2)

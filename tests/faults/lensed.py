@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from evokey.evolution.evidence import Taught
 from evokey.evolution.guarded import Guarded
+from evokey.evolution.judgements import Judgements
 from evokey.evolution.policy import Proposal
 from evokey.registry import COMPONENTS, Component
 from evokey.search.fusion import Fusion
@@ -19,7 +19,7 @@ LENS = Choice(0.0, 1.0, 0.0, 0.2, lens_parameter=0.3, last_anchor=16)
 
 
 class Lensed(Guarded):
-    def propose(self, retrievers: Sequence[Retriever], fusion: Fusion, lessons: Taught, *rest: Any) -> Proposal:
+    def propose(self, retrievers: Sequence[Retriever], fusion: Fusion, lessons: Judgements, *rest: Any) -> Proposal:
         """The guarded policy fills in the rest, from one lesson alone: that is quick."""
         proposal = super().propose(retrievers, fusion, lessons.only(lessons.queries[:1]), *rest)
         weights = dict(zip(fusion.names, fusion.untaught, strict=True))

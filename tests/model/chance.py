@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from evokey.evolution.evidence import Taught
-from evokey.evolution.focus import OPEN, RIDGES, STRENGTHS, WARY
 from evokey.evolution.guarded import Guarded
+from evokey.evolution.judgements import Judgements
+from evokey.evolution.lens_training import CAUTIOUS, OPEN, RIDGES, STRENGTHS
 from evokey.evolution.policy import Proposal
 from evokey.search.fusion import Fusion
 from evokey.search.retriever import Retriever
@@ -25,7 +25,7 @@ UNITS = (0.0, 0.5, 2.0)
 PENALTIES = (None, 0.4, 0.2, 0.0)
 DEMOTIONS = (0.0, 0.4, 2.0)
 LENSED = {
-    "dense": [(ridge, gate) for ridge in RIDGES for gate in (OPEN, WARY)],
+    "dense": [(ridge, gate) for ridge in RIDGES for gate in (OPEN, CAUTIOUS)],
     "sparse": [(strength, OPEN) for strength in STRENGTHS],
 }
 PLACES = (None, 0.5, 1.0, 1.0)
@@ -34,7 +34,7 @@ WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 class Chance(Guarded):
-    def propose(self, retrievers: Sequence[Retriever], fusion: Fusion, lessons: Taught, *rest: Any) -> Proposal:
+    def propose(self, retrievers: Sequence[Retriever], fusion: Fusion, lessons: Judgements, *rest: Any) -> Proposal:
         said = sorted((query, sorted(grades.values())) for query, grades in lessons.grades.items())
         lot = random.Random(hashlib.sha256(repr(said).encode()).digest())
         first = lot.choice(WEIGHTS)

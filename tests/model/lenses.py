@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-FEWEST, LEARNED, CENTRES = 4, 14, 9
+MIN_QUERIES, EXAMPLES, CENTRES = 4, 14, 9
 """Taught queries: below these there is no lens, more are not learned from, more are no centres. So small a world needs
 other numbers than a large one; the machine sets evokey's to the same."""
 WIDTH, JITTER = 0.25, 1e-6
@@ -47,7 +47,7 @@ class Dense:
     ) -> Dense | None:
         """ways: taught query → where it lies, and where what was right for it lies."""
         names = sampled(list(ways), CENTRES)
-        if len(ways) < FEWEST or len(names) < 2:
+        if len(ways) < MIN_QUERIES or len(names) < 2:
             return None
         spots = [ways[name][0] for name in names]
         left = strength * np.array([_kernels(spot, spots) for spot in spots]) + JITTER * np.eye(len(names))
@@ -88,7 +88,7 @@ class Sparse:
     @classmethod
     def made(cls, ways: Mapping[str, tuple[frozenset[str], Words]], strength: float) -> Sparse | None:
         """ways: taught query → its words, and the weighed words of what was right for it."""
-        if len(ways) < FEWEST:
+        if len(ways) < MIN_QUERIES:
             return None
         shares = {
             query: {w: x / sum(spoken.values()) for w, x in spoken.items()} for query, (_, spoken) in ways.items()

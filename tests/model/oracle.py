@@ -148,7 +148,7 @@ class Sparse:
 
     def lens(self, grades: Grades, choice: Choice, anchors: Iterable[str]) -> lenses.Sparse | None:
         ways = {}
-        for query in lenses.sampled(list(grades), lenses.LEARNED):
+        for query in lenses.sampled(list(grades), lenses.EXAMPLES):
             spoken: dict[str, float] = {}
             for id, grade in grades[query].items():
                 for word in self.rows[id]:
@@ -192,7 +192,7 @@ class Dense:
 
     def lens(self, grades: Grades, choice: Choice, anchors: Iterable[str]) -> lenses.Dense | None:
         ways = {}
-        for query in lenses.sampled(list(grades), lenses.LEARNED):
+        for query in lenses.sampled(list(grades), lenses.EXAMPLES):
             total = np.sum([grade * self.rows[id].astype(np.float64) for id, grade in grades[query].items()], axis=0)
             ways[query] = _vector(query).astype(np.float64), total / np.linalg.norm(total)
         held = [self.rows[id].astype(np.float64) for id in anchors if id in self.rows]

@@ -12,7 +12,7 @@ from conftest import Opener, ranking
 
 from evokey import Document
 from evokey.errors import InvalidInput
-from evokey.evolution import focus
+from evokey.evolution import lens_training
 from evokey.evolution.policy import Proposal
 from evokey.registry import COMPONENTS, Component
 from evokey.types import Choice
@@ -37,7 +37,7 @@ class Lensed(chance.Chance):
 @pytest.fixture
 def lensed(monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of that policy."""
-    monkeypatch.setattr(focus, "FEWEST", 2)
+    monkeypatch.setattr(lens_training, "MIN_QUERIES", 2)
     monkeypatch.setattr(chance, "Lensed", Lensed, raising=False)
     monkeypatch.setitem(COMPONENTS["policy"], "lensed", Component("chance:Lensed"))
     return "lensed"
@@ -144,7 +144,7 @@ def test_a_lens_of_words_follows_the_documents_that_are_there_now(opened: Opener
 
 def test_no_lens_brings_documents_before_a_protected_one(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor such as the protected query did not find untaught."""
-    monkeypatch.setattr(focus, "STRENGTHS", (2.0,))
+    monkeypatch.setattr(lens_training, "STRENGTHS", (2.0,))
     memory = opened(encoder="bm25", policy={"name": "guarded", "lens": "all"})
     lessons = {}
     for topic in "abcd":

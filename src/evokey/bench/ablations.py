@@ -7,12 +7,12 @@ from dataclasses import fields, replace
 from functools import partial
 
 from evokey.evolution.attribution import Attribution
+from evokey.evolution.crossfit import NOTHING, Fit
 from evokey.evolution.evaluation import Evaluation
-from evokey.evolution.evidence import Taught
-from evokey.evolution.fit import NOTHING, Fit
 from evokey.evolution.guarded import Guarded
-from evokey.evolution.jury import Plan
+from evokey.evolution.judgements import Judgements
 from evokey.evolution.pairs import Pairs
+from evokey.evolution.plans import Plan
 from evokey.evolution.policy import Policy
 from evokey.search.overlay import UNTAUGHT
 from evokey.search.retriever import Retriever, search
@@ -26,7 +26,7 @@ STEP = 1.0
 class CreditRetrieved(Guarded):
     """A verified query credits all it retrieves, right or wrong, as the paper's rule does."""
 
-    def attribute(self, retriever: Retriever, lessons: Taught) -> Attribution:
+    def attribute(self, retriever: Retriever, lessons: Judgements) -> Attribution:
         found = {query: _retrieved(retriever, query) for query in lessons.queries}
         grades = {
             query: dict.fromkeys(numbers, 1.0)
@@ -34,7 +34,7 @@ class CreditRetrieved(Guarded):
             if not lessons.grades[query].keys().isdisjoint(numbers)
         }
         return (
-            super().attribute(retriever, Taught(grades, lessons.units, lessons.wrong))
+            super().attribute(retriever, Judgements(grades, lessons.units, lessons.wrong))
             if grades
             else _nobody(retriever, lessons)
         )
@@ -45,7 +45,7 @@ def _retrieved(retriever: Retriever, query: str) -> Sequence[int]:
     return found
 
 
-def _nobody(retriever: Retriever, lessons: Taught) -> Attribution:
+def _nobody(retriever: Retriever, lessons: Judgements) -> Attribution:
     """No query found any of its documents."""
     return Guarded().attribute(retriever, lessons).only(frozenset())
 
@@ -56,14 +56,14 @@ class Unshrunk(Attribution):
 
 
 class UnitsAlone(Attribution):
-    def say(self, pairs: Pairs, units: float) -> Scores:
+    def text_weights(self, pairs: Pairs, units: float) -> Scores:
         return (units or 1.0) * pairs.shares
 
 
 class NoShrinkage(Guarded):
     """A document seen once moves as far as one that many queries vouch for."""
 
-    def attribute(self, retriever: Retriever, lessons: Taught) -> Attribution:
+    def attribute(self, retriever: Retriever, lessons: Judgements) -> Attribution:
         return _as(Unshrunk, super().attribute(retriever, lessons))
 
 
@@ -97,7 +97,7 @@ class NoRows(Guarded):
 class NoWords(Guarded):
     """A word that no document has stays unknown."""
 
-    def attribute(self, retriever: Retriever, lessons: Taught) -> Attribution:
+    def attribute(self, retriever: Retriever, lessons: Judgements) -> Attribution:
         found = super().attribute(retriever, lessons)
         return replace(found, words=[frozenset()] * len(found.texts))
 
@@ -112,9 +112,9 @@ class QueryOnly(Guarded):
 class UnitsOnly(Guarded):
     """Expansion units alone teach; the query itself has no say."""
 
-    def attribute(self, retriever: Retriever, lessons: Taught) -> Attribution:
+    def attribute(self, retriever: Retriever, lessons: Judgements) -> Attribution:
         found = _as(UnitsAlone, super().attribute(retriever, lessons))
-        return found.having(found.pairs.where(found.pairs.shares > 0), found.wrong)
+        return found.restrict(found.pairs.where(found.pairs.shares > 0), found.wrong)
 
     def grid(self, units: bool) -> list[Choice]:
         return [choice for choice in super().grid(units) if choice == NOTHING or choice.unit_weight]

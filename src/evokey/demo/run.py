@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from evokey.demo.stdlib import entries
-from evokey.evolution.judge import ideal, ndcg
+from evokey.evolution.ndcg import ideal_dcg, ndcg
 from evokey.memory import Memory
 from evokey.types import Document, EpochReport, Explanation
 
@@ -108,7 +108,7 @@ def quality(answers: Sequence[str], relevant: Sequence[str]) -> float:
     right = {id: place for place, id in enumerate(relevant)}
     numbers = [right.get(id, len(right)) for id in answers]
     grades = dict.fromkeys(range(len(right)), 1.0)
-    return ndcg(numbers, grades) if ideal(grades) else 0.0
+    return ndcg(numbers, grades) if ideal_dcg(grades) else 0.0
 
 
 def _row(group: str, asked: Sequence[Question], before: Sequence[list[str]], after: Sequence[list[str]]) -> Row:

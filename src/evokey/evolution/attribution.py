@@ -1,12 +1,12 @@
-"""Evidence → weights: how strongly each taught text pulls each row of a document's key, for one retriever.
+"""Judgements → weights: how strongly each taught text pulls each row of a document's key, for one retriever.
 
-A query that credits n documents with grade g gives each ω = g·n^−β; its expansion units together weigh η·ω, shared by
-how well each unit finds the document; a unit that finds it less than half as well as the best one is dropped.
-αᵢₑ = ω / (Σω + c): shrunk by c, the median mass of a taught row, so that a document seen once moves little.
-Where a document has several rows (chunks), a text is credited to the row it matches best.
+A query that credits n documents with grade g gives each ω = g·n^−β. Its expansion units together weigh η·ω; a unit's
+share depends on how well it finds the document, and a unit that finds it less than half as well as the best is dropped.
+αᵢₑ = ω / (Σω + c): shrunk by c, the median mass of a taught row, so that a single lesson moves a key only slightly.
+Where a document has several rows (chunks), a text is credited to the row that it matches best.
 
-Documents that somebody named wrong for a query may be pushed away from it, by γ Σ ω f(q) / (Σω + c′): never by more
-than γ, however many say so. A document that nobody judged is never pushed.
+Documents that were named wrong for a query may be demoted for it, by γ Σ ω f(q) / (Σω + c′): never by more than γ,
+however many lessons say so. A document without a verdict is never demoted.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from evokey.evolution.evidence import Taught
-from evokey.evolution.pairs import Pairs, paired
+from evokey.evolution.judgements import Judgements
+from evokey.evolution.pairs import Pairing, Pairs
 from evokey.search.lens import Lens
 from evokey.search.overlay import Overlay, Touched
 from evokey.search.retriever import Retriever
@@ -29,30 +29,33 @@ from evokey.stores.embedded import Block, ordinals
 from evokey.stores.flat import DenseBlock
 from evokey.types import Choice, Numbers, Scores, Vectors
 
+Credit = tuple[float, float]
+"""β and η: how the credit of a lesson is shared among its documents, and between the query and its units."""
 
-class Evidence(NamedTuple):
+
+class RowWeights(NamedTuple):
     weights: sparse.csr_array
-    """α"""
-    total: Scores
+    """α: rows × texts."""
+    totals: Scores
     """Σω + c of each row."""
 
 
-class Push(NamedTuple):
-    """What is against the rows that were wrong."""
+class WrongRows(NamedTuple):
+    """The rows that were wrong, and what demotes them."""
 
     weights: sparse.csr_array
     """ω / (Σω + c′)"""
     rows: Numbers
     vectors: Vectors
-    """N = Σ of the weighted texts, of these rows; none where keys are not normalised."""
+    """N: the weighted sum of the texts, for each of these rows; empty where keys are not normalised."""
 
 
 class Moments(NamedTuple):
-    """How what was taught lies to the keys, row by row: with it the length of a moved key is known for every step."""
+    """Products of V, the weighted sum of a row's texts, with its key: they give the length of a moved key for every
+    step."""
 
-    way: tuple[float, float]
-    """β and η."""
-    total: Scores
+    credit: Credit
+    totals: Scores
     along: Scores
     """k⁰·V"""
     square: Scores
@@ -60,7 +63,10 @@ class Moments(NamedTuple):
 
 
 class Sums(NamedTuple):
+    """The unscaled sums of taught texts, row by row."""
+
     vectors: Vectors
+    """Σ ω e"""
     along: Scores
     """Times the key."""
     square: Scores
@@ -69,43 +75,43 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True)
 class Attribution:
-    """Who was taught what, for one retriever: pairs of a touched document's row and a text."""
+    """Which documents were taught which texts, for one retriever: pairs of a touched document's row and a text."""
 
     touched: Touched
     base: Block[Any]
-    """The base keys of the documents."""
+    """The base keys of the touched documents."""
     texts: tuple[str, ...]
     block: Block[Any]
     """The texts as rows."""
     words: Sequence[frozenset[str]]
-    """The words of each text, where the retriever goes by words."""
+    """The words of each text, if the retriever matches words."""
     pairs: Pairs
     wrong: Pairs
-    """Who was wrong for what, and how wrong: grades are of that."""
+    """The documents that were wrong; the grades say how wrong."""
     whole: Attribution | None = None
-    """What this is a part of, if it is one: the same documents and texts, with fewer pairs."""
+    """Set when this is a part of another attribution: the same documents and texts, with fewer pairs."""
     kept: Numbers | None = None
-    """Which of the whole's pairs these are."""
+    """The places of these pairs among those of the whole."""
     missing: Pairs | None = None
-    """The pairs that the whole has and this part has not."""
+    """The pairs of the whole that this part does not have."""
 
-    def without(self, queries: frozenset[str]) -> Self:
-        """What the others have taught, among the same documents and texts: some of them have learned nothing then."""
-        theirs = np.array([text in queries for text in self.texts], bool)
-        gone, wrong = theirs[self.pairs.queries], self.wrong.where(~theirs[self.wrong.queries])
+    def leave_out(self, queries: frozenset[str]) -> Self:
+        """What the other queries taught. Documents and texts stay the same, so some have learned nothing."""
+        held_out = np.array([text in queries for text in self.texts], bool)
+        gone, wrong = held_out[self.pairs.queries], self.wrong.where(~held_out[self.wrong.queries])
         kept, missing = np.flatnonzero(~gone), self.pairs.where(gone)
         return replace(self, pairs=self.pairs.where(kept), wrong=wrong, whole=self, kept=kept, missing=missing)
 
     def only(self, queries: frozenset[str]) -> Self:
-        """What these queries alone have taught."""
-        asked = np.array([text in queries for text in self.texts], bool)
-        return self.having(*(pairs.where(asked[pairs.queries]) for pairs in (self.pairs, self.wrong)))
+        """What these queries alone taught."""
+        kept = np.array([text in queries for text in self.texts], bool)
+        return self.restrict(*(pairs.where(kept[pairs.queries]) for pairs in (self.pairs, self.wrong)))
 
-    def having(self, pairs: Pairs, wrong: Pairs) -> Self:
+    def restrict(self, pairs: Pairs, wrong: Pairs) -> Self:
         """These pairs alone, with the documents and texts that they need."""
         columns = np.unique(np.concatenate([pairs.columns, pairs.queries, wrong.columns]))
         sizes = np.diff(self.touched.starts)
-        places = np.unique(self._places(pairs.joined(wrong)))
+        places = np.unique(self._places(pairs.join(wrong)))
         rows = np.repeat(self.touched.starts[places], sizes[places]) + ordinals(sizes[places])
         return type(self)(
             Touched.of(self.documents[places], sizes[places]),
@@ -113,8 +119,8 @@ class Attribution:
             tuple(self.texts[column] for column in columns),
             self.block.take(columns),
             [self.words[column] for column in columns],
-            pairs.renumbered(rows, columns),
-            wrong.renumbered(rows, columns),
+            pairs.renumber(rows, columns),
+            wrong.renumber(rows, columns),
         )
 
     @property
@@ -123,13 +129,13 @@ class Attribution:
 
     @property
     def learners(self) -> Numbers:
-        """The documents that have learned anything."""
+        """The documents that learned anything."""
         learned = np.zeros(len(self.documents), bool)
         learned[self._places(self.pairs)] = True
         return self.documents[learned]
 
     def _places(self, pairs: Pairs) -> Numbers:
-        """The document (its place among the touched ones) of each pair."""
+        """The document of each pair, as its place among the touched documents."""
         several = self.touched.several
         return np.searchsorted(self.touched.starts, pairs.rows, side="right") - 1 if several else pairs.rows
 
@@ -138,35 +144,34 @@ class Attribution:
         return bool((self.pairs.shares > 0).any())
 
     def weights(self, spread: float, units: float) -> sparse.csr_array:
-        """α for one β and η. Pairs without weight are left out: they are no recall rows either."""
-        return self.evidence(spread, units).weights
+        """α for one β and η. Pairs without weight are left out: their texts are not kept as keys either."""
+        return self.row_weights((spread, units)).weights
 
-    def evidence(self, spread: float, units: float) -> Evidence:
-        omega, pairs, shape = self._weighed(spread, units), self.pairs, (len(self.base), len(self.texts))
+    def row_weights(self, credit: Credit) -> RowWeights:
+        omega, pairs, shape = self._omega(credit), self.pairs, (len(self.base), len(self.texts))
         if self.has_units:
             used = omega > 0
             omega, pairs = omega[used], pairs.where(used)
         matrix = sparse.csr_array((omega, pairs.columns, _starts(pairs.rows, len(self.base))), shape)
         if self.has_units:
-            matrix.sum_duplicates()  # a unit that two queries brought
-        total = self.total(matrix)
-        return Evidence(_shared(matrix, total), total)
+            matrix.sum_duplicates()  # a unit of two queries
+        totals = self.row_totals(matrix)
+        return RowWeights(_divide_rows(matrix, totals), totals)
 
-    def _weighed(self, spread: float, units: float) -> Scores:
-        """What all pairs weigh. It is the same in a part as in the whole."""
+    def _omega(self, credit: Credit) -> Scores:
+        """ω of each pair: a part has the same as the whole."""
         if self.whole is not None and self.kept is not None:
-            return self.whole._weighed(spread, units).take(self.kept)
-        key = (spread, units)
-        if key not in self._omegas:
-            self._omegas[key] = self._omega(self.pairs, *key)
-        return self._omegas[key]
+            return self.whole._omega(credit).take(self.kept)
+        if credit not in self._omegas:
+            self._omegas[credit] = self._compute_omega(self.pairs, credit)
+        return self._omegas[credit]
 
-    def _omega(self, pairs: Pairs, spread: float, units: float) -> Scores:
-        """What each pair weighs."""
-        counts = np.arange(1, pairs.credited.max(initial=0) + 1) ** (-spread)  # few differ, and powers are slow
-        return np.asarray(pairs.grades * counts[pairs.credited.astype(np.int64) - 1] * self.say(pairs, units))
+    def _compute_omega(self, pairs: Pairs, credit: Credit) -> Scores:
+        spread, units = credit
+        powers = np.arange(1, pairs.credited.max(initial=0) + 1) ** (-spread)  # few counts differ, and powers are slow
+        return np.asarray(pairs.grades * powers[pairs.credited.astype(np.int64) - 1] * self.text_weights(pairs, units))
 
-    def total(self, matrix: sparse.csr_array) -> Scores:
+    def row_totals(self, matrix: sparse.csr_array) -> Scores:
         """Σω + c of each row; 1 where nothing was taught."""
         mass = np.zeros(matrix.shape[0])
         taught = np.flatnonzero(np.diff(matrix.indptr))
@@ -175,72 +180,71 @@ class Attribution:
             mass[taught] += self.shrinkage(mass[taught])
         return np.where(mass > 0, mass, 1.0)
 
-    def say(self, pairs: Pairs, units: float) -> Scores:
-        """What each pair has to say for itself: a query 1, its units η together."""
+    def text_weights(self, pairs: Pairs, units: float) -> Scores:
+        """The weight of each text: 1 for a query, η for all its units together."""
         return np.where(pairs.shares > 0, units * pairs.shares, 1.0)
 
     def shrinkage(self, mass: Scores) -> float:
-        """c: what is added to the mass of every taught row."""
+        """c: the constant added to the mass of every taught row."""
         return float(np.median(mass))
 
     @cached_property
-    def push(self) -> Push | None:
-        """What is against the rows that were wrong; None if none was. Their own median mass shrinks it."""
+    def wrong_rows(self) -> WrongRows | None:
+        """None if no row was wrong. It is shrunk by the median mass of the rows that were wrong."""
         pairs = self.wrong
         if not len(pairs.rows):
             return None
         shape = (len(self.base), len(self.texts))
         starts = np.searchsorted(pairs.rows, np.arange(len(self.base) + 1))
         matrix = sparse.csr_array((pairs.grades, pairs.columns, starts), shape)
-        weights = _shared(matrix, self.total(matrix))
+        weights = _divide_rows(matrix, self.row_totals(matrix))
         rows = np.unique(pairs.rows)
         if not isinstance(self.block, DenseBlock):
-            return Push(weights, rows, np.zeros((0, 0), np.float32))
-        return Push(weights, rows, np.asarray(weights[rows] @ self.block.vectors.astype(np.float64)))
+            return WrongRows(weights, rows, np.zeros((0, 0), np.float32))
+        return WrongRows(weights, rows, np.asarray(weights[rows] @ self.block.vectors.astype(np.float64)))
 
-    def moments(self, spread: float, units: float, total: Scores) -> Moments | None:
-        """None where keys are not normalised: sparse ones."""
+    def moments(self, credit: Credit, totals: Scores) -> Moments | None:
+        """None where keys are not normalised (sparse keys)."""
         if not isinstance(self.base, DenseBlock) or not len(self.base):
             return None
-        sums = (self.whole or self)._sums_of(spread, units)
+        sums = (self.whole or self)._row_sums(credit)
         along, square = sums.along.copy(), sums.square.copy()
-        if self.missing is not None:  # what the whole has, less what this part has not
-            missing = self._sum(self.missing, self._omega(self.missing, spread, units))
+        if self.missing is not None:  # the sums of the whole, minus those of the missing pairs
+            missing = self._sum(self.missing, self._compute_omega(self.missing, credit))
             along -= np.vecdot(self.base.vectors, missing)
             square += np.vecdot(missing, missing) - 2 * np.vecdot(sums.vectors, missing)
-        return Moments((spread, units), total, along / total, square / total**2)
+        return Moments(credit, totals, along / totals, square / totals**2)
 
     def norms(self, step: float, moments: Moments | None, demotion: float = 0.0) -> Scores:
-        """ν: the length of k⁰ + λV − γN before it is brought back to 1."""
+        """ν: the length of k⁰ + λV − γN before it is normalised."""
         if moments is None or not (step or demotion):
             return np.ones(len(self.base))
         square = 1 + 2 * step * moments.along + step**2 * moments.square
-        if demotion and self.push is not None:
-            along, own, cross = self._against(self.push, moments)
+        if demotion and self.wrong_rows is not None:
+            along, own, cross = self._demotion_products(self.wrong_rows, moments)
             square = square - 2 * demotion * along + demotion**2 * own - 2 * step * demotion * cross
         return np.sqrt(np.maximum(square, 1e-12))
 
-    def _against(self, push: Push, moments: Moments) -> tuple[Scores, Scores, Scores]:
+    def _demotion_products(self, wrong: WrongRows, moments: Moments) -> tuple[Scores, Scores, Scores]:
         """k⁰·N, N·N and V·N of all rows."""
         assert isinstance(self.base, DenseBlock)
-        if moments.way not in self._pushes:
+        if moments.credit not in self._products:
+            rows, vectors = wrong.rows, wrong.vectors
             along, own, cross = np.zeros((3, len(self.base)))
-            along[push.rows] = np.vecdot(self.base.vectors[push.rows], push.vectors)
-            own[push.rows] = np.vecdot(push.vectors, push.vectors)
-            some = np.flatnonzero(np.isin(self.pairs.rows, push.rows))
-            vectors = self._sum(self.pairs.where(some), self._weighed(*moments.way).take(some))
-            cross[push.rows] = np.vecdot(vectors[push.rows], push.vectors) / moments.total[push.rows]
-            self._pushes[moments.way] = along, own, cross
-        return self._pushes[moments.way]
+            along[rows] = np.vecdot(self.base.vectors[rows], vectors)
+            own[rows] = np.vecdot(vectors, vectors)
+            some = np.flatnonzero(np.isin(self.pairs.rows, rows))
+            sums = self._sum(self.pairs.where(some), self._omega(moments.credit).take(some))
+            cross[rows] = np.vecdot(sums[rows], vectors) / moments.totals[rows]
+            self._products[moments.credit] = along, own, cross
+        return self._products[moments.credit]
 
-    def _sums_of(self, spread: float, units: float) -> Sums:
-        """Σ ω e of each row, and how it lies to the key."""
+    def _row_sums(self, credit: Credit) -> Sums:
         assert isinstance(self.base, DenseBlock)
-        key = (spread, units)
-        if key not in self._sums:
-            vectors = self._sum(self.pairs, self._weighed(*key))
-            self._sums[key] = Sums(vectors, np.vecdot(self.base.vectors, vectors), np.vecdot(vectors, vectors))
-        return self._sums[key]
+        if credit not in self._sums:
+            vectors = self._sum(self.pairs, self._omega(credit))
+            self._sums[credit] = Sums(vectors, np.vecdot(self.base.vectors, vectors), np.vecdot(vectors, vectors))
+        return self._sums[credit]
 
     def _sum(self, pairs: Pairs, omega: Scores) -> Vectors:
         """Σ ω e of each row."""
@@ -250,27 +254,27 @@ class Attribution:
         return np.asarray(matrix @ self.block.vectors)
 
     @cached_property
-    def _omegas(self) -> dict[tuple[float, float], Scores]:
+    def _omegas(self) -> dict[Credit, Scores]:
         return {}
 
     @cached_property
-    def _sums(self) -> dict[tuple[float, float], Sums]:
+    def _sums(self) -> dict[Credit, Sums]:
         return {}
 
     @cached_property
-    def _pushes(self) -> dict[tuple[float, float], tuple[Scores, Scores, Scores]]:
+    def _products(self) -> dict[Credit, tuple[Scores, Scores, Scores]]:
         return {}
 
-    def learned(self) -> dict[str, int]:
+    def count_words(self) -> dict[str, int]:
         """Every taught word, and how many documents were taught with it."""
-        words = sorted({word for said in self.words for word in said})
+        words = sorted({word for text in self.words for word in text})
         if not words:
             return {}
         place = {word: index for index, word in enumerate(words)}
-        said = sparse.csr_array(
+        occurrences = sparse.csr_array(
             (
                 np.ones(sum(map(len, self.words)), np.int32),
-                np.array([place[word] for spoken in self.words for word in spoken], np.int64),
+                np.array([place[word] for text in self.words for word in text], np.int64),
                 np.cumsum([0, *map(len, self.words)]),
             ),
             (len(self.texts), len(words)),
@@ -278,34 +282,36 @@ class Attribution:
         pairs = self.pairs
         shape = (len(self.documents), len(self.texts))
         taught = sparse.csr_array((np.ones(len(pairs.rows), np.int32), (self._places(pairs), pairs.columns)), shape)
-        counts = np.bincount((taught @ said).indices, minlength=len(words))
+        counts = np.bincount((taught @ occurrences).indices, minlength=len(words))
         return {word: count for word, count in zip(words, counts.tolist(), strict=True) if count}
 
     def overlay(self, choice: Choice, lens: Lens | None = None) -> Overlay:
-        if not choice.demotion and len(self.wrong.rows):  # who was wrong and nothing else has not been touched
-            return self.having(self.pairs, self.wrong.where(np.zeros(len(self.wrong.rows), bool))).overlay(choice, lens)
-        weights, total = self.evidence(choice.spread, choice.unit_weight)
-        moments = self.moments(choice.spread, choice.unit_weight, total) if choice.step or choice.demotion else None
+        if not choice.demotion and len(self.wrong.rows):  # documents that were only wrong are not touched then
+            none = self.wrong.where(np.zeros(len(self.wrong.rows), bool))
+            return self.restrict(self.pairs, none).overlay(choice, lens)
+        credit = choice.spread, choice.unit_weight
+        weights, totals = self.row_weights(credit)
+        moments = self.moments(credit, totals) if choice.step or choice.demotion else None
         norms = self.norms(choice.step, moments, choice.demotion)
         against = None
-        if choice.demotion and self.push is not None:
-            against = sparse.csr_array(choice.step * weights - choice.demotion * self.push.weights)
-        return Overlay(self.touched, self.texts, self.block, weights, norms, choice, self.learned(), lens, against)
+        if choice.demotion and self.wrong_rows is not None:
+            against = sparse.csr_array(choice.step * weights - choice.demotion * self.wrong_rows.weights)
+        return Overlay(self.touched, self.texts, self.block, weights, norms, choice, self.count_words(), lens, against)
 
 
 def _starts(rows: Numbers, count: int) -> Numbers:
-    """Where each of so many rows begins among these, which are in order, and the end."""
+    """Where each of so many rows begins in a sorted list of rows, and the end."""
     return np.append(0, np.cumsum(np.bincount(rows, minlength=count)))
 
 
-def _shared(matrix: sparse.csr_array, total: Scores) -> sparse.csr_array:
-    """Weights as shares of their rows' totals."""
-    shares = matrix.data / np.repeat(total, np.diff(matrix.indptr))
+def _divide_rows(matrix: sparse.csr_array, totals: Scores) -> sparse.csr_array:
+    """Each row divided by its total."""
+    shares = matrix.data / np.repeat(totals, np.diff(matrix.indptr))
     return sparse.csr_array((shares, matrix.indices, matrix.indptr), matrix.shape)
 
 
-def attribute(retriever: Retriever, lessons: Taught) -> Attribution:
-    """Pair the documents that have a row here with the texts they were taught."""
+def attribute(retriever: Retriever, lessons: Judgements) -> Attribution:
+    """Pair the documents that have a row in this retriever with the texts that they were taught."""
     judged = chain(lessons.grades.values(), lessons.wrong.values())
     numbers = np.array(sorted(set[int]().union(*judged)), np.int64)
     rows = retriever.store.rows
@@ -314,6 +320,6 @@ def attribute(retriever: Retriever, lessons: Taught) -> Attribution:
     base = retriever.store.take(documents)
     units = (unit for units in lessons.units.values() for unit in units)
     texts = tuple(sorted({*lessons.queries, *units, *lessons.wrong}))
-    pairs, wrong = paired(retriever, lessons, touched, base, texts)
+    pairing = Pairing(retriever, lessons, touched, base, texts)
     words = [retriever.words(text) for text in texts]
-    return Attribution(touched, base, texts, retriever.texts(texts), words, pairs, wrong)
+    return Attribution(touched, base, texts, retriever.texts(texts), words, pairing.right(), pairing.wrong())

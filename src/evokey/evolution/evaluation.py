@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from evokey.evolution.choosing import Outcomes, harmless_for, traffic
-from evokey.evolution.jury import SAME, Judged, Jury, Plan
+from evokey.evolution.plans import SAME, Judged, Jury, Plan
 from evokey.types import Quality
 
 GAIN_KEPT, GAIN_KEPT_UNKNOWN = 0.9, 0.6

@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 from evokey.errors import InvalidSettings
 from evokey.evolution.attribution import Attribution, attribute
 from evokey.evolution.choosing import sparing
+from evokey.evolution.crossfit import FEW, NOTHING, STEPS, Fit
 from evokey.evolution.evaluation import Evaluation
-from evokey.evolution.evidence import Taught
-from evokey.evolution.fit import FEW, NOTHING, STEPS, Fit
-from evokey.evolution.focus import Focus
-from evokey.evolution.jury import Jury, Plan, choose_plan, make_plans
-from evokey.evolution.nearness import ALL
+from evokey.evolution.judgements import Judgements
+from evokey.evolution.lens_training import LensTrainer
+from evokey.evolution.nearness import EVERY_QUESTION
+from evokey.evolution.plans import Jury, Plan, choose_plan, make_plans
 from evokey.evolution.policy import Log, Proposal
 from evokey.search.fusion import Fusion
 from evokey.search.overlay import UNTAUGHT, Overlay
@@ -48,7 +48,7 @@ class Guarded:
     weighs: ClassVar[bool] = False
     recall: ClassVar[Sequence[float]] = tuple(one for one in PENALTIES if one is not None)
     """Handicaps of recall rows where nothing else is learned."""
-    _attributed: dict[str, tuple[tuple[Taught, Any, bool], Attribution]] = field(
+    _attributed: dict[str, tuple[tuple[Judgements, Any, bool], Attribution]] = field(
         default_factory=dict, init=False, repr=False
     )
     """What was attributed last, by retriever: for which lessons and rows, and whether with the wrong ones."""
@@ -58,9 +58,9 @@ class Guarded:
         self,
         retrievers: Sequence[Retriever],
         fusion: Fusion,
-        lessons: Taught,
+        lessons: Judgements,
         pools: Mapping[str, Mapping[str, Ranking]],
-        protected: Taught,
+        protected: Judgements,
         searched: Sequence[str] = (),
     ) -> Proposal:
         names = fusion.names
@@ -74,8 +74,8 @@ class Guarded:
         plan = known.tighten(self.decide(known, untaught))
         held_out, taught, unrelated = known.quality(plan)
         near = jury.nearness
-        everywhere = plan.least == ALL and plan.weights == untaught.weights
-        reach = None if near is None or everywhere else Reach(near.retriever.name, plan.least, jury.sure)
+        everywhere = plan.least == EVERY_QUESTION and plan.weights == untaught.weights
+        reach = None if near is None or everywhere else Reach(near.retriever.name, plan.least, jury.weights_level)
         return replace(
             _proposal(names, plan, taught),
             held_out=held_out,
@@ -91,10 +91,10 @@ class Guarded:
         self._attributed.clear()
         if choice.lens_id is None:
             return attribution.overlay(choice)
-        lenses = Focus(retriever, attribution, choice.last_anchor).lenses((choice.lens_id,))
+        lenses = LensTrainer(retriever, attribution, choice.last_anchor).train((choice.lens_id,))
         return attribution.overlay(choice, lenses.get(choice.lens_id))
 
-    def attribution(self, retriever: Retriever, lessons: Taught, *, wrong: bool) -> Attribution:
+    def attribution(self, retriever: Retriever, lessons: Judgements, *, wrong: bool) -> Attribution:
         """Kept from the proposal until it is published. wrong: with what speaks against documents."""
         key = lessons, retriever.store.rows, wrong
         known = self._attributed.get(retriever.name)
@@ -103,7 +103,7 @@ class Guarded:
             known = self._attributed[retriever.name] = key, self.attribute(retriever, heard)
         return known[1]
 
-    def attribute(self, retriever: Retriever, lessons: Taught) -> Attribution:
+    def attribute(self, retriever: Retriever, lessons: Judgements) -> Attribution:
         """Who was taught what."""
         return attribute(retriever, lessons)
 

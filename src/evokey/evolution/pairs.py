@@ -1,4 +1,4 @@
-"""Documents and the texts they were taught, as pairs: which row of a document a text is credited to, and with what."""
+"""Pairs of a document's row and a text that it was taught: which row gets the credit for a text, and how much."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evokey.evolution.evidence import Taught
+from evokey.evolution.judgements import Judgements
 from evokey.search.overlay import Touched
 from evokey.search.retriever import Retriever
 from evokey.stores.embedded import Block
 from evokey.types import Numbers, Scores
 
-RESEMBLANCE = 0.5
-ASKED = 256
-"""Texts asked at a time."""
+RELATIVE_MATCH = 0.5
+"""A unit that matches a document less than this share as well as the query's best unit is dropped."""
+TEXTS_PER_TABLE = 256
 
 
 @dataclass(frozen=True)
@@ -35,21 +35,23 @@ class Pairs:
     shares: Scores
     """A unit's share among its query's units; 0 for the query itself."""
 
-    def where(self, kept: NDArray[Any]) -> Pairs:
-        rows = np.flatnonzero(kept) if kept.dtype == bool else kept
-        return Pairs(*(part.take(rows) for part in self._parts))
+    def where(self, selected: NDArray[Any]) -> Pairs:
+        """The pairs at these places, or where a mask is true."""
+        places = np.flatnonzero(selected) if selected.dtype == bool else selected
+        return Pairs(*(part.take(places) for part in self._parts))
 
-    def joined(self, others: Pairs) -> Pairs:
+    def join(self, others: Pairs) -> Pairs:
         return Pairs(*map(np.concatenate, zip(self._parts, others._parts, strict=True)))
 
-    def in_order(self) -> Pairs:
+    def sort(self) -> Pairs:
+        """By row, then by text."""
         return self.where(np.lexsort((self.queries, self.columns, self.rows)))
 
     @property
     def _parts(self) -> tuple[NDArray[Any], ...]:
         return self.rows, self.columns, self.queries, self.grades, self.credited, self.shares
 
-    def renumbered(self, rows: Numbers, columns: Numbers) -> Pairs:
+    def renumber(self, rows: Numbers, columns: Numbers) -> Pairs:
         """The same pairs when only these rows and columns are left."""
         return replace(
             self,
@@ -59,65 +61,65 @@ class Pairs:
         )
 
 
-def paired(
-    retriever: Retriever, lessons: Taught, touched: Touched, base: Block[Any], texts: Sequence[str]
-) -> tuple[Pairs, Pairs]:
-    """Who was right for what, units included, and who was wrong; both by row, then by text."""
-    column = {text: index for index, text in enumerate(texts)}
-    match = Match(retriever, touched, base, lessons)
-    own, wrong = (_spoken(said, touched, texts, column, match) for said in (lessons.grades, lessons.wrong))
-    return own.joined(_units(lessons, own, touched, texts, column, match)).in_order(), wrong.in_order()
+class Pairing:
+    """Pairs the rows of the touched documents with the texts that these were taught."""
 
+    def __init__(
+        self, retriever: Retriever, lessons: Judgements, touched: Touched, base: Block[Any], texts: Sequence[str]
+    ) -> None:
+        self._lessons, self._touched, self._texts = lessons, touched, texts
+        self._column = {text: index for index, text in enumerate(texts)}
+        self._matches = Matches(retriever, touched, base, lessons)
 
-def _spoken(
-    verdicts: Mapping[str, Mapping[int, float]],
-    touched: Touched,
-    texts: Sequence[str],
-    column: Mapping[str, int],
-    match: Match,
-) -> Pairs:
-    """Queries and the documents they speak of."""
-    sizes = [len(grades) for grades in verdicts.values()]
-    asked = np.repeat([column[query] for query in verdicts], sizes).astype(np.int64)
-    numbers = np.fromiter(chain.from_iterable(verdicts.values()), np.int64)
-    grades = np.fromiter(chain.from_iterable(grades.values() for grades in verdicts.values()), np.float64)
-    here = np.flatnonzero(np.isin(numbers, touched.documents))
-    rows = [match.row(texts[asked[at]], int(numbers[at])) for at in here.tolist()] if touched.several else []
-    return Pairs(
-        np.array(rows, np.int64) if touched.several else np.searchsorted(touched.documents, numbers[here]),
-        asked[here],
-        asked[here],
-        grades[here],
-        np.repeat(sizes, sizes)[here].astype(np.float64),
-        np.zeros(len(here)),
-    )
+    def right(self) -> Pairs:
+        """Queries and their units with the documents that were right."""
+        queries = self._of_queries(self._lessons.grades)
+        return queries.join(self._of_units(queries)).sort()
 
+    def wrong(self) -> Pairs:
+        """Queries with the documents that were wrong."""
+        return self._of_queries(self._lessons.wrong).sort()
 
-def _units(
-    lessons: Taught, own: Pairs, touched: Touched, texts: Sequence[str], column: Mapping[str, int], match: Match
-) -> Pairs:
-    """The pairs of expansion units, beside those of their queries."""
-    found: list[tuple[int, int, int, float, float, float]] = []
-    queried, owners = np.array([text in lessons.units for text in texts], bool), touched.owners
-    for at in np.flatnonzero(queried[own.columns]).tolist() if lessons.units else ():
-        asked, owner = int(own.columns[at]), int(owners[own.rows[at]])
-        for unit, share in match.shares(texts[asked], owner):
-            row = match.row(unit, owner)
-            found.append((row, column[unit], asked, float(own.grades[at]), float(own.credited[at]), share))
-    parts = list(zip(*found, strict=True)) or [()] * 6
-    rows, columns, queries = (np.array(part, np.int64) for part in parts[:3])
-    return Pairs(rows, columns, queries, *(np.array(part, np.float64) for part in parts[3:]))
-
-
-class Match:
-    """How well texts, each asked by itself, find documents: which row is credited, and how a query's units share."""
-
-    def __init__(self, retriever: Retriever, touched: Touched, base: Block[Any], lessons: Taught) -> None:
-        self._lessons, self._touched = lessons, touched
-        asked = {unit for units in lessons.units.values() for unit in units}
+    def _of_queries(self, verdicts: Mapping[str, Mapping[int, float]]) -> Pairs:
+        touched = self._touched
+        sizes = [len(grades) for grades in verdicts.values()]
+        queries = np.repeat([self._column[query] for query in verdicts], sizes).astype(np.int64)
+        numbers = np.fromiter(chain.from_iterable(verdicts.values()), np.int64)
+        grades = np.fromiter(chain.from_iterable(grades.values() for grades in verdicts.values()), np.float64)
+        here = np.flatnonzero(np.isin(numbers, touched.documents))
         if touched.several:
-            asked |= {*lessons.queries, *lessons.wrong}
-        texts = sorted(asked)
+            found = [self._matches.row(self._texts[queries[at]], int(numbers[at])) for at in here.tolist()]
+            rows = np.array(found, np.int64)
+        else:
+            rows = np.searchsorted(touched.documents, numbers[here])
+        credited = np.repeat(sizes, sizes)[here].astype(np.float64)
+        return Pairs(rows, queries[here], queries[here], grades[here], credited, np.zeros(len(here)))
+
+    def _of_units(self, queries: Pairs) -> Pairs:
+        """The pairs of expansion units, given those of their queries."""
+        units, texts, owners = self._lessons.units, self._texts, self._touched.owners
+        found: list[tuple[int, int, int, float, float, float]] = []
+        expanded = np.array([text in units for text in texts], bool)
+        for at in np.flatnonzero(expanded[queries.columns]).tolist() if units else ():
+            query, owner = int(queries.columns[at]), int(owners[queries.rows[at]])
+            for unit, share in self._matches.shares(texts[query], owner):
+                row, column = self._matches.row(unit, owner), self._column[unit]
+                found.append((row, column, query, float(queries.grades[at]), float(queries.credited[at]), share))
+        parts = list(zip(*found, strict=True)) or [()] * 6
+        rows, columns, asked = (np.array(part, np.int64) for part in parts[:3])
+        return Pairs(rows, columns, asked, *(np.array(part, np.float64) for part in parts[3:]))
+
+
+class Matches:
+    """How well each text, searched alone, matches each document: it decides which row is credited, and how the units of
+    a query share its credit."""
+
+    def __init__(self, retriever: Retriever, touched: Touched, base: Block[Any], lessons: Judgements) -> None:
+        self._lessons, self._touched = lessons, touched
+        needed = {unit for units in lessons.units.values() for unit in units}
+        if touched.several:
+            needed |= {*lessons.queries, *lessons.wrong}
+        texts = sorted(needed)
         self._place = {text: index for index, text in enumerate(texts)}
         self._table: NDArray[np.float32] = np.zeros((0, 0), np.float32)
         if texts and len(base):
@@ -125,7 +127,8 @@ class Match:
             if lessons.apart:  # the bits of a product of matrices depend on all of their rows
                 self._table = np.stack([base.scores(question) for question in questions]).astype(np.float32)
                 return
-            parts = [base.total(base.table(questions[at : at + ASKED])) for at in range(0, len(texts), ASKED)]
+            starts = range(0, len(texts), TEXTS_PER_TABLE)
+            parts = [base.total(base.table(questions[at : at + TEXTS_PER_TABLE])) for at in starts]
             self._table = np.concatenate(parts)
 
     def row(self, text: str, number: int) -> int:
@@ -140,7 +143,7 @@ class Match:
         if not units:
             return []
         rows = self._touched.rows(number)
-        gains = np.array([max(0.0, float(self._table[self._place[unit], rows].max())) for unit in units])
-        gains[gains < RESEMBLANCE * gains.max()] = 0
-        total = gains.sum()
-        return [(unit, gain / total) for unit, gain in zip(units, gains, strict=True) if gain > 0] if total else []
+        scores = np.array([max(0.0, float(self._table[self._place[unit], rows].max())) for unit in units])
+        scores[scores < RELATIVE_MATCH * scores.max()] = 0
+        total = scores.sum()
+        return [(unit, score / total) for unit, score in zip(units, scores, strict=True) if score > 0] if total else []

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from evokey.errors import InvalidSettings
-from evokey.evolution.evidence import Taught
+from evokey.evolution.judgements import Judgements
 from evokey.evolution.policy import Log, Proposal
 from evokey.evolution.saturation import Saturation
 from evokey.ledger.lessons import Success
@@ -63,9 +63,9 @@ class Paper:
         self,
         retrievers: Sequence[Retriever],
         fusion: Fusion,
-        lessons: Taught,
+        lessons: Judgements,
         pools: Mapping[str, Mapping[str, Ranking]],
-        protected: Taught,
+        protected: Judgements,
         searched: Sequence[str] = (),
     ) -> Proposal:
         """No guard: whatever was verified is learned."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Protocol
 
-from evokey.evolution.evidence import Taught, taught
+from evokey.evolution.judgements import Judgements, merge_votes
 from evokey.evolution.restricted import Own, split
 from evokey.ledger.ledger import Ledger
 from evokey.ledger.lessons import NONE, Omitted, Success
@@ -42,7 +42,7 @@ class Log:
     """The field of the metadata that marks restricted documents, if any are."""
 
     @property
-    def taught(self) -> Taught:
+    def taught(self) -> Judgements:
         """What a policy learns from: the lessons on documents that are not restricted."""
         return self._split[0]
 
@@ -53,10 +53,10 @@ class Log:
         return own if own and (own.grades or own.wrong) else None
 
     @cached_property
-    def _split(self) -> tuple[Taught, Own | None]:
+    def _split(self) -> tuple[Judgements, Own | None]:
         lessons, said = self.ledger.lessons, (self.up_to, self.omitted)
         if self.restricted is None:
-            return taught(lessons.votes(*said), lessons.units(*said)), None
+            return merge_votes(lessons.votes(*said), lessons.units(*said)), None
         with self.ledger.read():
             restricted = lessons.restricted(self.restricted)
             return split(lessons.votes(*said), lessons.unit_lessons(*said), restricted)
@@ -87,9 +87,9 @@ class Policy(Protocol):
         self,
         retrievers: Sequence[Retriever],
         fusion: Fusion,
-        lessons: Taught,
+        lessons: Judgements,
         pools: Mapping[str, Mapping[str, Ranking]],
-        protected: Taught,
+        protected: Judgements,
         searched: Sequence[str] = (),
     ) -> Proposal:
         """What the lessons are worth; `protected` are queries that must not get worse, and `searched` a sample of

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from evokey.evolution.attribution import Attribution, attribute
-from evokey.evolution.evidence import Taught, taught
+from evokey.evolution.judgements import Judgements, merge_votes
 from evokey.ledger.lessons import Vote
 from evokey.search.overlay import Overlay
 from evokey.search.retriever import Retriever
@@ -37,7 +37,7 @@ UnitLesson = tuple[str, Sequence[str], Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Own(Taught):
+class Own(Judgements):
     """Lessons on restricted documents."""
 
     apart: ClassVar[bool] = True
@@ -50,7 +50,7 @@ class Own(Taught):
 
 
 class OwnAttribution(Attribution):
-    def total(self, matrix: sparse.csr_array) -> Scores:
+    def row_totals(self, matrix: sparse.csr_array) -> Scores:
         """Σω + c of each row, c its heaviest text; 1 where nothing was taught."""
         total = np.ones(matrix.shape[0])
         some = np.flatnonzero(np.diff(matrix.indptr))
@@ -60,13 +60,13 @@ class OwnAttribution(Attribution):
         return total
 
 
-def split(votes: Iterable[Vote], lessons: Sequence[UnitLesson], restricted: Collection[int]) -> tuple[Taught, Own]:
+def split(votes: Iterable[Vote], lessons: Sequence[UnitLesson], restricted: Collection[int]) -> tuple[Judgements, Own]:
     """What is taught about public documents, and about restricted ones (their numbers are given). A lesson that names
     both is split in two; its units go with both."""
     heard = list(votes)
-    public = taught(_about(heard, restricted, inside=False), _public_units(lessons, restricted))
+    public = merge_votes(_about(heard, restricted, inside=False), _public_units(lessons, restricted))
     units, own_units = _own_units(lessons, restricted)
-    own = taught(_about(heard, restricted, inside=True), units)
+    own = merge_votes(_about(heard, restricted, inside=True), units)
     credited = {query: len(public.grades.get(query, ())) for query in own.grades}
     return public, Own(own.grades, own.units, own.wrong, own_units, credited)
 

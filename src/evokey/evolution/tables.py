@@ -1,4 +1,4 @@
-"""The best of a table's rows, found by looking at few of its columns."""
+"""The best entries of each row of a table, found without sorting all of its columns."""
 
 from __future__ import annotations
 
@@ -7,43 +7,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evokey.evolution.judge import DEPTH, best
+from evokey.evolution.ndcg import CUTOFF, top_columns
 from evokey.types import Numbers
 
 Table = NDArray[np.float32]
-Marks = NDArray[np.bool_]
-STRIDE = 16
-"""Columns of a heap."""
+Mask = NDArray[np.bool_]
+GROUP = 16
+"""Columns of a group."""
 
 
-def tenth(table: Table) -> Table:
-    """The tenth-best score of each row (last axis), or less; −inf where there are fewer. Of columns dealt into heaps,
-    the tenth-best heap is not above the tenth-best column."""
-    few = _heaps(table) if table.shape[-1] > STRIDE * DEPTH else table
-    if few.shape[-1] < DEPTH:
+def tenth_best(table: Table) -> Table:
+    """A lower bound of the tenth-best score of each row (last axis); −inf where there are fewer scores. Columns are put
+    into groups: the tenth-best maximum of a group is never above the tenth-best score."""
+    few = _group_maxima(table) if table.shape[-1] > GROUP * CUTOFF else table
+    if few.shape[-1] < CUTOFF:
         return np.full(table.shape[:-1], -np.inf, np.float32)
-    return np.asarray(np.sort(few, axis=-1)[..., -DEPTH])
+    return np.asarray(np.sort(few, axis=-1)[..., -CUTOFF])
 
 
-def nearest(table: Table, count: int) -> Numbers:
-    """Columns of the best scores of each row, best first. They are in the heaps that are best by their best."""
+def best_columns(table: Table, count: int) -> Numbers:
+    """Columns of the best scores of each row, best first. They lie in the groups with the best maxima."""
     width = table.shape[1]
-    if width <= STRIDE * count:
-        return best(table, count)
-    heaps = width // STRIDE
-    dealt = best(_heaps(table), count)[:, :, None] + np.arange(0, STRIDE * heaps, heaps)
-    rest = np.broadcast_to(np.arange(STRIDE * heaps, width), (len(table), width % STRIDE))
-    columns = np.concatenate([dealt.reshape(len(table), -1), rest], axis=1)
-    return np.take_along_axis(columns, best(np.take_along_axis(table, columns, 1), count), 1)
+    if width <= GROUP * count:
+        return top_columns(table, count)
+    groups = width // GROUP
+    grouped = top_columns(_group_maxima(table), count)[:, :, None] + np.arange(0, GROUP * groups, groups)
+    rest = np.broadcast_to(np.arange(GROUP * groups, width), (len(table), width % GROUP))
+    columns = np.concatenate([grouped.reshape(len(table), -1), rest], axis=1)
+    return np.take_along_axis(columns, top_columns(np.take_along_axis(table, columns, 1), count), 1)
 
 
-def _heaps(table: Table) -> Table:
-    """The best of each heap."""
-    heaps = table.shape[-1] // STRIDE
-    return np.asarray(table[..., : STRIDE * heaps].reshape(*table.shape[:-1], STRIDE, heaps).max(axis=-2))
+def _group_maxima(table: Table) -> Table:
+    groups = table.shape[-1] // GROUP
+    return np.asarray(table[..., : GROUP * groups].reshape(*table.shape[:-1], GROUP, groups).max(axis=-2))
 
 
-def marks(table: NDArray[Any]) -> tuple[Numbers, Numbers]:
-    """The row and the column of all that is not zero, row by row."""
+def nonzero(table: NDArray[Any]) -> tuple[Numbers, Numbers]:
+    """The row and the column of each entry that is not zero, row by row."""
     rows, columns = np.divmod(np.flatnonzero(table), max(table.shape[1], 1))
     return rows, columns

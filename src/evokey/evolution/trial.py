@@ -1,8 +1,8 @@
-"""Some queries, asked of what others have taught: how well would each choice do? No search of the corpus, unless asked.
+"""Some queries, scored on what others taught: how good would each choice be for them? Mostly without a search.
 
-A query's untaught top documents are known (its pool); only touched documents can change their score; and before the
-norm every score is linear in λ. So each choice is arithmetic on a small table. Documents that reach the top ten under
-no choice are left out first, by bounds that hold for all choices at once.
+The untaught top documents of a query are known (its pool); only touched documents can change their score; and before
+normalisation every score is linear in λ. So each choice is arithmetic on a small table. Documents that reach the top
+ten under no choice are left out first, by bounds that hold for all choices at once.
 """
 
 from __future__ import annotations
@@ -14,305 +14,305 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from evokey.evolution.attribution import Attribution, Evidence, Moments
-from evokey.evolution.contest import Contest, Deal, Move, Qualifying
-from evokey.evolution.evidence import Taught
-from evokey.evolution.judge import DEPTH, Judge, ideal
-from evokey.evolution.pools import DEPTH as POOL
-from evokey.evolution.recall import Recall, ahead
-from evokey.evolution.sheet import Sheet
-from evokey.evolution.tables import Table, marks
+from evokey.evolution.attribution import Attribution, Credit, Moments, RowWeights
+from evokey.evolution.base_scores import BaseScores
+from evokey.evolution.candidates import CandidateFilter, Candidates, Move, Scatter
+from evokey.evolution.judgements import Judgements
+from evokey.evolution.ndcg import CUTOFF, TableNdcg, ideal_dcg
+from evokey.evolution.pools import POOL_DEPTH
+from evokey.evolution.tables import Table, nonzero
+from evokey.evolution.taught_keys import TaughtKeys, select_best
 from evokey.search.lens import Lens, Turn
 from evokey.search.overlay import Touched
 from evokey.search.retriever import Retriever
 from evokey.stores.embedded import NO_NUMBERS
 from evokey.types import Choice, Ranking, Scores
 
-Way = tuple[float, float]
-"""β and η."""
-CELLS, KEPT = 300_000, 1_000_000
-"""Size of the score tables (queries × touched documents) that are worked on at a time, and that are kept."""
-CROWDED = 50
-"""Documents of a query from which on it pays to tell those apart that are recalled equally well."""
+BATCH_CELLS, STORED_CELLS = 300_000, 1_000_000
+"""Size of the score tables (queries × touched documents) that are computed at a time, and that are stored."""
+MANY_CANDIDATES = 50
+"""Candidates per query above which it pays to compare them by their taught keys."""
 
 
 class Trial:
     def __init__(
         self,
         retriever: Retriever,
-        taught: Attribution,
-        asked: Taught,
+        attribution: Attribution,
+        queries: Judgements,
         pools: Mapping[str, Ranking],
         lenses: Mapping[Turn, Lens] | None = None,
         *,
         deep: bool = False,
     ) -> None:
-        """deep: what comes from outside a query's pool is looked for, by a search of the corpus: a lens brings it, or
-        touched documents fall behind it."""
-        self._attribution, self._retriever, self._asked, self._pools = taught, retriever, asked, pools
+        """deep: search the corpus for documents outside a query's pool: a lens may bring them, or touched documents
+        fall behind them."""
+        self._attribution, self._retriever, self._judgements, self._pools = attribution, retriever, queries, pools
         self._lenses: Mapping[Turn, Lens] = lenses or {}
         self._deep = deep
-        self._learned = self._attribution.learned()
-        self._weights: dict[Way, Evidence] = {}
-        self._moments: dict[Way, Moments | None] = {}
-        self._recall: dict[bool, Recall] = {}
+        self._taught_words = attribution.count_words()
+        self._weights: dict[Credit, RowWeights] = {}
+        self._moments: dict[Credit, Moments | None] = {}
+        self._taught_keys: dict[bool, TaughtKeys] = {}
         self._known: list[dict[Choice, Scores]] = [{}, {}]
-        """Outcomes so far: of the queries, and of bystanders."""
-        self._kept: dict[Turn | None, list[Sheet]] = {}
-        self._seen: dict[str, dict[Turn, Ranking]] = {}
-        self._deeper: dict[str, Ranking] = {}
+        """Outcomes so far: of the queries, and of the queries as if they were unrelated."""
+        self._stored: dict[Turn | None, list[BaseScores]] = {}
+        self._lens_pools: dict[str, dict[Turn, Ranking]] = {}
+        self._deep_pools: dict[str, Ranking] = {}
         self._questions: dict[str, Any] = {}
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        return self._asked.queries
+    def queries(self) -> tuple[str, ...]:
+        return self._judgements.queries
 
-    def unrelated(self) -> int:
-        """How many of the asked queries have no right document among the touched ones."""
-        touched = set(self._attribution.learners.tolist())
-        return sum(not touched & set(self._asked.grades[query]) for query in self.asked)
+    def count_unrelated(self) -> int:
+        """How many of the queries have no relevant document among those that learned."""
+        learners = set(self._attribution.learners.tolist())
+        return sum(learners.isdisjoint(self._judgements.grades[query]) for query in self.queries)
 
     @property
     def has_units(self) -> bool:
         return self._attribution.has_units
 
     def outcomes(self, choices: Sequence[Choice]) -> dict[Choice, Scores]:
-        """nDCG@10 of every asked query (in their order) under every choice."""
-        return self._outcomes(choices, bystanders=False)[0]
+        """nDCG@10 of every query (in their order) under every choice."""
+        return self._outcomes(choices, as_unrelated=False)[0]
 
-    def outcomes_and_bystanders(self, choices: Sequence[Choice]) -> tuple[dict[Choice, Scores], dict[Choice, Scores]]:
-        """The same, and beside it the outcomes of bystanders: the queries' own documents have learned nothing, and what
-        is left is how far others push in."""
-        asked, bystanders = self._outcomes(choices, bystanders=True)
-        return asked, bystanders
+    def outcomes_with_unrelated(self, choices: Sequence[Choice]) -> tuple[dict[Choice, Scores], dict[Choice, Scores]]:
+        """The same; and the outcomes of simulated unrelated queries: the queries' own documents learned nothing, so
+        what changes is only how far other documents rise above them."""
+        queries, unrelated = self._outcomes(choices, as_unrelated=True)
+        return queries, unrelated
 
-    def rankings(self, choice: Choice, depth: int, *, bystanders: bool = False) -> list[tuple[Ranking, float]]:
-        """The taught ranking of every asked query, and how far this retriever trusts it."""
+    def rankings(self, choice: Choice, depth: int, *, as_unrelated: bool = False) -> list[tuple[Ranking, float]]:
+        """The taught ranking of every query, and the trust of this retriever in it."""
         found = []
-        for sheet in self._sheets(choice.lens_id):
-            scores = self._scores(sheet, choice)
-            if bystanders:
-                scores = np.where(self._gains(sheet.asked) > 0, sheet.base, scores)
-            for row, query in enumerate(sheet.asked):
-                ranking = self._merged(self._pool(query, choice.lens_id), scores[row], sheet.floor, depth)
-                question = self._retriever.lesson(query, {}) if choice.nothing else sheet.questions[row]
+        for base in self._batches(choice.lens_id):
+            scores = self._scores(base, choice)
+            if as_unrelated:
+                scores = np.where(self._relevant(base.queries) > 0, base.documents, scores)
+            for row, query in enumerate(base.queries):
+                ranking = self._merge(self._pool(query, choice.lens_id), scores[row], base.floor, depth)
+                question = self._retriever.lesson(query, {}) if choice.nothing else base.questions[row]
                 found.append((ranking, question.trust))
         return found
 
-    def _merged(self, pool: Ranking, scores: Table, floor: float, depth: int) -> Ranking:
-        """Untouched documents of the pool and the touched ones together."""
+    def _merge(self, pool: Ranking, scores: Table, floor: float, depth: int) -> Ranking:
+        """The untouched documents of the pool and the touched documents in one ranking."""
         touched = self._attribution.documents
         untouched = ~np.isin(pool.numbers, touched)
-        seen = scores > floor
-        numbers = np.concatenate([pool.numbers[untouched], touched[seen]])
-        merged = np.concatenate([pool.scores[untouched], scores[seen].astype(np.float64)])
+        found = scores > floor
+        numbers = np.concatenate([pool.numbers[untouched], touched[found]])
+        merged = np.concatenate([pool.scores[untouched], scores[found].astype(np.float64)])
         order = np.lexsort((numbers, -merged))[:depth]
         return Ranking(numbers[order], merged[order])
 
     def _question(self, query: str) -> Any:
         if query not in self._questions:
-            self._questions[query] = self._retriever.lesson(query, self._learned)
+            self._questions[query] = self._retriever.lesson(query, self._taught_words)
         return self._questions[query]
 
     def _pool(self, query: str, lens: Turn | None) -> Ranking:
-        """A query's pool as the lens would order it. Unless asked to go deep, what lies deeper is not looked for."""
+        """A query's pool as the lens would order it. Only a deep trial looks for documents outside the pool."""
         pool = self._pools[query]
         if lens is None or lens not in self._lenses or not len(pool):
-            return self._beyond(query) if self._deep and len(pool) >= POOL else pool
-        if query not in self._seen:
-            self._seen[query] = self._turned(query, pool)
-        return self._seen[query].get(lens, pool)
+            return self._deep_pool(query) if self._deep and len(pool) >= POOL_DEPTH else pool
+        if query not in self._lens_pools:
+            self._lens_pools[query] = self._reorder(query, pool)
+        return self._lens_pools[query].get(lens, pool)
 
-    def _turned(self, query: str, pool: Ranking) -> dict[Turn, Ranking]:
-        """A pool as each lens would order it: its rows are fetched once for all."""
+    def _reorder(self, query: str, pool: Ranking) -> dict[Turn, Ranking]:
+        """A pool as each lens would order it: its rows are fetched once for all lenses."""
         question = self._question(query)
         lenses: Mapping[Turn, Any] = self._lenses
-        turned = {turn: lens.turned(question) for turn, lens in lenses.items()}
-        turned = {turn: one for turn, one in turned.items() if one.asked is not None}
-        if not turned:
+        mapped = {setting: lens.turned(question) for setting, lens in lenses.items()}
+        mapped = {setting: one for setting, one in mapped.items() if one.asked is not None}
+        if not mapped:
             return {}
         if self._deep:
-            return {turn: self._untouched_by(one) for turn, one in turned.items()}
+            return {setting: self._search_untouched(one) for setting, one in mapped.items()}
         store = self._retriever.store
         touched = Touched.of(pool.numbers, store.rows.sizes(pool.numbers))
         found = {}
-        for turn, scores in zip(turned, store.scores(pool.numbers, list(turned.values())), strict=True):
+        for setting, scores in zip(mapped, store.scores(pool.numbers, list(mapped.values())), strict=True):
             best = touched.best(scores)
             order = np.lexsort((pool.numbers, -best))
-            found[turn] = Ranking(pool.numbers[order], np.asarray(best[order], np.float64))
+            found[setting] = Ranking(pool.numbers[order], np.asarray(best[order], np.float64))
         return found
 
-    def _beyond(self, query: str) -> Ranking:
-        if query not in self._deeper:
-            self._deeper[query] = self._untouched_by(self._question(query))
-        return self._deeper[query]
+    def _deep_pool(self, query: str) -> Ranking:
+        if query not in self._deep_pools:
+            self._deep_pools[query] = self._search_untouched(self._question(query))
+        return self._deep_pools[query]
 
-    def _untouched_by(self, question: Any) -> Ranking:
-        """The best untouched documents, from wherever: touched ones may all fall behind what lies beyond the pool."""
-        return self._retriever.store.scan(question).top(POOL, self._attribution.documents, None)
+    def _search_untouched(self, question: Any) -> Ranking:
+        """The best untouched documents of the corpus: touched ones may all fall behind documents outside the pool."""
+        return self._retriever.store.scan(question).top(POOL_DEPTH, self._attribution.documents, None)
 
-    def _sheets(self, lens: Turn | None = None) -> Iterator[Sheet]:
-        """Sheets of a bounded size; a few are kept, as they are asked for again and again."""
-        if lens not in self._kept:
-            attribution, queries = self._attribution, self.asked
+    def _batches(self, lens: Turn | None = None) -> Iterator[BaseScores]:
+        """Base scores of all queries, in tables of a bounded size. They are stored if they are small: they are needed
+        again and again."""
+        if lens not in self._stored:
+            attribution, queries = self._attribution, self.queries
             width = attribution.block.parts * max(len(attribution.base), len(attribution.block), 1)
-            size = max(1, CELLS // width)
-            sheets = (self._sheet_of(queries[at : at + size], lens) for at in range(0, len(queries), size))
-            if len(queries) * width > KEPT:
-                yield from sheets
+            size = max(1, BATCH_CELLS // width)
+            batches = (self._base_scores(queries[at : at + size], lens) for at in range(0, len(queries), size))
+            if len(queries) * width > STORED_CELLS:
+                yield from batches
                 return
-            self._kept[lens] = list(sheets)
-        yield from self._kept[lens]
+            self._stored[lens] = list(batches)
+        yield from self._stored[lens]
 
-    def _sheet_of(self, asked: Sequence[str], lens: Turn | None) -> Sheet:
+    def _base_scores(self, queries: Sequence[str], setting: Turn | None) -> BaseScores:
         attribution, touched = self._attribution, self._attribution.touched
-        plain = [self._question(query) for query in asked]
-        turning: Any = None if lens is None else self._lenses.get(lens)
-        questions = plain if turning is None else [turning.turned(question) for question in plain]
+        plain = [self._question(query) for query in queries]
+        lens: Any = None if setting is None else self._lenses.get(setting)
+        questions = plain if lens is None else [lens.turned(question) for question in plain]
         block = type(attribution.base)
         if not len(attribution.documents):
-            empty = np.zeros((len(asked), 0), np.float32)
-            return Sheet(asked, questions, touched, block, empty, empty, empty, empty, -np.inf)
-        rows, likeness = attribution.base.table(questions), attribution.block.table(questions)
-        spoken = likeness if turning is None else attribution.block.table(plain)
-        base = np.asarray(touched.best(block.total(rows)), np.float32)
-        if likeness.ndim == 2:  # text by text, as evidence is multiplied
-            likeness = np.asfortranarray(likeness)
-        return Sheet(asked, questions, touched, block, rows, likeness, spoken, base, block.floor)
+            empty = np.zeros((len(queries), 0), np.float32)
+            return BaseScores(queries, questions, touched, block, empty, empty, empty, empty, -np.inf)
+        rows, texts = attribution.base.table(questions), attribution.block.table(questions)
+        plain_texts = texts if lens is None else attribution.block.table(plain)
+        documents = np.asarray(touched.best(block.total(rows)), np.float32)
+        if texts.ndim == 2:  # column by column, as the weights are multiplied
+            texts = np.asfortranarray(texts)
+        return BaseScores(queries, questions, touched, block, rows, texts, plain_texts, documents, block.floor)
 
-    def _pulled(self, sheet: Sheet, way: Way) -> Any:
-        """What one (β, η) pulls. Tables are of single precision, and so is this."""
-        weights, total = self._evidence(way)
-        if way not in self._moments:
-            self._moments[way] = self._attribution.moments(*way, total)
-        return sheet.block.pulled(sheet.likeness, weights)
+    def _pull(self, base: BaseScores, credit: Credit) -> Any:
+        """The pull of the taught texts for one (β, η). Tables have single precision, and so has this."""
+        weights, totals = self._row_weights(credit)
+        if credit not in self._moments:
+            self._moments[credit] = self._attribution.moments(credit, totals)
+        return base.block.pulled(base.texts, weights)
 
-    def _evidence(self, way: Way) -> Evidence:
-        if way not in self._weights:
-            found, total = self._attribution.evidence(*way)
-            parts = found.data.astype(np.float32), found.indices, found.indptr
-            self._weights[way] = Evidence(sparse.csr_array(parts, found.shape), total)
-        return self._weights[way]
+    def _row_weights(self, credit: Credit) -> RowWeights:
+        if credit not in self._weights:
+            weights, totals = self._attribution.row_weights(credit)
+            parts = weights.data.astype(np.float32), weights.indices, weights.indptr
+            self._weights[credit] = RowWeights(sparse.csr_array(parts, weights.shape), totals)
+        return self._weights[credit]
 
-    def _pushed(self, sheet: Sheet) -> Any:
-        """What speaks against documents that were wrong; nothing if none was."""
-        push = self._attribution.push
-        return 0.0 if push is None else sheet.block.pulled(sheet.likeness, push.weights.astype(np.float32))
+    def _demotion_pull(self, base: BaseScores) -> Any:
+        """By how much documents that were wrong are demoted; nothing if none was wrong."""
+        wrong = self._attribution.wrong_rows
+        return 0.0 if wrong is None else base.block.pulled(base.texts, wrong.weights.astype(np.float32))
 
-    def _moved(self, sheet: Sheet, choices: Iterable[Choice]) -> Iterator[tuple[Move, Table]]:
+    def _move_keys(self, base: BaseScores, choices: Iterable[Choice]) -> Iterator[tuple[Move, Table]]:
         """Scores with moved keys, for every (β, η, λ, γ) among the choices."""
         moves = sorted({choice.move for choice in choices})
-        pushed: Any = self._pushed(sheet) if any(demotion for *_, demotion in moves) else None
-        for way, group in groupby(moves, key=lambda one: one[:2]):
-            wanted = [one[2:] for one in group]
-            pulled: Any = self._pulled(sheet, way) if any(map(any, wanted)) else None
-            for step, demotion in wanted:
-                norms = self._attribution.norms(step, self._moments.get(way), demotion)
+        against: Any = self._demotion_pull(base) if any(demotion for *_, demotion in moves) else None
+        for credit, group in groupby(moves, key=lambda one: one[:2]):
+            steps = [one[2:] for one in group]
+            pull: Any = self._pull(base, credit) if any(map(any, steps)) else None
+            for step, demotion in steps:
+                norms = self._attribution.norms(step, self._moments.get(credit), demotion)
                 if demotion:
-                    table = sheet.moved(np.float32(step) * pulled - np.float32(demotion) * pushed, 1.0, norms)
+                    table = base.move(np.float32(step) * pull - np.float32(demotion) * against, 1.0, norms)
                 else:
-                    table = sheet.moved(pulled, step, norms) if step else sheet.base
-                yield (*way, step, demotion), table
+                    table = base.move(pull, step, norms) if step else base.documents
+                yield (*credit, step, demotion), table
 
-    def _recalling(self, units: float) -> Recall:
-        """Which texts recall which documents; with the units, if these have a say."""
+    def _keys_with(self, units: float) -> TaughtKeys:
+        """The taught texts that are keys of each document; with units, if these have weight."""
         key = units > 0
-        if key not in self._recall:
-            self._recall[key] = Recall.of(self._evidence((0.0, float(key))).weights, self._attribution.touched)
-        return self._recall[key]
+        if key not in self._taught_keys:
+            weights = self._row_weights((0.0, float(key))).weights
+            self._taught_keys[key] = TaughtKeys.of(weights, self._attribution.touched)
+        return self._taught_keys[key]
 
-    def _scores(self, sheet: Sheet, choice: Choice) -> Table:
-        if not sheet.base.shape[1]:
-            return sheet.base
-        ((_, scores),) = self._moved(sheet, [choice])
+    def _scores(self, base: BaseScores, choice: Choice) -> Table:
+        if not base.documents.shape[1]:
+            return base.documents
+        ((_, scores),) = self._move_keys(base, [choice])
         if choice.penalty is None:
             return scores
-        recalled = self._recalling(choice.unit_weight).everyone(sheet.block.total(sheet.spoken))
-        return np.maximum(scores, recalled - np.float32(choice.penalty) * sheet.self_similarity)
+        keys = self._keys_with(choice.unit_weight).all_scores(base.block.total(base.plain_texts))
+        return np.maximum(scores, keys - np.float32(choice.penalty) * base.self_similarity)
 
-    def _outcomes(self, choices: Sequence[Choice], *, bystanders: bool) -> list[dict[Choice, Scores]]:
-        kinds = self._known[: 1 + bystanders]
+    def _outcomes(self, choices: Sequence[Choice], *, as_unrelated: bool) -> list[dict[Choice, Scores]]:
+        kinds = self._known[: 1 + as_unrelated]
         missing = [choice for choice in choices if any(choice not in known for known in kinds)]
         for lens in dict.fromkeys(choice.lens_id for choice in missing):
             group = [choice for choice in missing if choice.lens_id == lens]
-            for known, part in zip(kinds, self._judged(group, lens, bystanders), strict=True):
+            for known, part in zip(kinds, self._compute(group, lens, as_unrelated), strict=True):
                 known.update(part)
         return [{choice: known[choice] for choice in choices} for known in kinds]
 
-    def _judged(self, choices: Sequence[Choice], lens: Turn | None, bystanders: bool) -> list[dict[Choice, Scores]]:
+    def _compute(self, choices: Sequence[Choice], lens: Turn | None, as_unrelated: bool) -> list[dict[Choice, Scores]]:
         """Outcomes of choices that share a lens."""
         found: list[dict[Choice, list[Scores]]] = [
-            {choice: [np.zeros(0)] for choice in choices} for _ in range(1 + bystanders)
+            {choice: [np.zeros(0)] for choice in choices} for _ in range(1 + as_unrelated)
         ]
-        for sheet in self._sheets(lens):
-            ideals = np.array([ideal(self._asked.grades[query]) for query in sheet.asked])
-            others, gains = self._untouched(sheet, lens)
-            if not sheet.base.shape[1]:
-                flat = Judge(gains, ideals)(others)
+        for base in self._batches(lens):
+            ideals = np.array([ideal_dcg(self._judgements.grades[query]) for query in base.queries])
+            others, gains = self._best_untouched(base, lens)
+            if not base.documents.shape[1]:
+                untaught = TableNdcg(gains, ideals)(others)
                 for outcomes, choice in product(found, choices):
-                    outcomes[choice].append(flat)
+                    outcomes[choice].append(untaught)
                 continue
-            contest = self._contest(sheet, choices, others, gains)
-            for outcomes, part in zip(found, contest.outcomes(choices, ideals, bystanders), strict=True):
+            candidates = self._candidates(base, choices, others, gains)
+            for outcomes, part in zip(found, candidates.outcomes(choices, ideals, as_unrelated), strict=True):
                 for choice, scores in part.items():
                     outcomes[choice].append(scores)
         return [{choice: np.concatenate(parts) for choice, parts in outcomes.items()} for outcomes in found]
 
-    def _contest(self, sheet: Sheet, choices: Sequence[Choice], others: Table, gains: Table) -> Contest:
+    def _candidates(self, base: BaseScores, choices: Sequence[Choice], others: Table, gains: Table) -> Candidates:
         """The documents that may reach the top ten under some choice.
 
-        A document is among the ten best by the better of two scores only if it is so by one of them: by a moved key, or
-        by a recall row.
+        A document is among the ten best by the better of two scores only if it is so by one of them: by its moved key,
+        or by a taught question kept as a key.
         """
-        right, moved = self._gains(sheet.asked), {}
-        qualifying = Qualifying(right, others, sheet.least)
-        for move, moved[move] in self._moved(sheet, choices):
-            qualifying.see(moved[move])
-        least, kept = qualifying.end(sheet.base), qualifying.kept
-        totals, moving = sheet.block.total(sheet.spoken), kept.copy()
-        recalling = {
-            choice.unit_weight: self._recalling(choice.unit_weight) for choice in choices if choice.penalty is not None
+        relevant, moved = self._relevant(base.queries), {}
+        by_moves = CandidateFilter(relevant, others, base.least)
+        for move, moved[move] in self._move_keys(base, choices):
+            by_moves.add(moved[move])
+        least, selected = by_moves.finish(base.documents), by_moves.selected.copy()
+        totals = base.block.total(base.plain_texts)
+        keys = {
+            choice.unit_weight: self._keys_with(choice.unit_weight) for choice in choices if choice.penalty is not None
         }
-        ways = list({units > 0: recall for units, recall in recalling.items()}.values())
-        for recall in ways:
-            recall.keep(kept, totals, right, least)
-        if ways and np.count_nonzero(kept) > CROWDED * len(kept):
-            kept &= moving | ahead(kept, right, totals, ways)
-        queries, columns = marks(kept)
-        deal, at = Deal.of(queries, len(kept)), queries * kept.shape[1] + columns
-        return Contest(
-            {move: deal(table.take(at)) for move, table in moved.items()},
-            {units: deal(recall.scores(totals, queries, columns)) for units, recall in recalling.items()},
-            deal(sheet.base.take(at)),
-            deal(right.take(at), 0),
+        variants = list({units > 0: one for units, one in keys.items()}.values())
+        for one in variants:
+            one.select(selected, totals, relevant, least)
+        if variants and np.count_nonzero(selected) > MANY_CANDIDATES * len(selected):
+            selected &= by_moves.selected | select_best(selected, relevant, totals, variants)
+        queries, columns = nonzero(selected)
+        scatter, at = Scatter.of(queries, len(selected)), queries * selected.shape[1] + columns
+        return Candidates(
+            {move: scatter(table.take(at)) for move, table in moved.items()},
+            {units: scatter(one.scores(totals, queries, columns)) for units, one in keys.items()},
+            scatter(base.documents.take(at)),
+            scatter(relevant.take(at), 0),
             others,
             gains,
-            sheet.self_similarity,
-            sheet.floor,
+            base.self_similarity,
+            base.floor,
         )
 
-    def _untouched(self, sheet: Sheet, lens: Turn | None) -> tuple[Table, Table]:
-        """The ten best untouched documents of each pool, or fewer: scores and gains. No choice but the lens changes
+    def _best_untouched(self, base: BaseScores, lens: Turn | None) -> tuple[Table, Table]:
+        """The ten best untouched documents of each pool, or fewer: scores and gains. Of a choice, only its lens changes
         them."""
-        pools = [self._pool(query, lens) for query in sheet.asked]
+        pools = [self._pool(query, lens) for query in base.queries]
         numbers = np.concatenate([NO_NUMBERS, *(pool.numbers for pool in pools)])
         queries = np.repeat(np.arange(len(pools)), [len(pool) for pool in pools])
         at = np.flatnonzero(~np.isin(numbers, self._attribution.documents))
-        at = at[Deal.of(queries[at], len(pools)).places < DEPTH]
+        at = at[Scatter.of(queries[at], len(pools)).places < CUTOFF]
         scores = np.concatenate([np.zeros(0), *(pool.scores for pool in pools)])[at]
-        grades = [self._asked.grades[query] for query in sheet.asked]
+        grades = [self._judgements.grades[query] for query in base.queries]
         found = zip(queries[at].tolist(), numbers[at].tolist(), strict=True)
         gains = np.array([grades[query].get(number, 0.0) for query, number in found], np.float32)
-        deal = Deal.of(queries[at], len(pools))
-        return deal(scores), deal(gains, 0)
+        scatter = Scatter.of(queries[at], len(pools))
+        return scatter(scores), scatter(gains, 0)
 
-    def _gains(self, asked: Sequence[str]) -> Table:
+    def _relevant(self, queries: Sequence[str]) -> Table:
         """Grades of the touched documents."""
-        documents, grades = self._attribution.documents, [self._asked.grades[query] for query in asked]
-        gains = np.zeros((len(asked), len(documents)), np.float32)
+        documents, grades = self._attribution.documents, [self._judgements.grades[query] for query in queries]
+        gains = np.zeros((len(queries), len(documents)), np.float32)
         numbers = np.array([number for some in grades for number in some], np.int64)
         values = np.array([grade for some in grades for grade in some.values()], np.float32)
-        queries = np.repeat(np.arange(len(asked)), [len(some) for some in grades])
+        rows = np.repeat(np.arange(len(queries)), [len(some) for some in grades])
         here = np.flatnonzero(np.isin(numbers, documents))
-        gains[queries[here], np.searchsorted(documents, numbers[here])] = values[here]
+        gains[rows[here], np.searchsorted(documents, numbers[here])] = values[here]
         return gains

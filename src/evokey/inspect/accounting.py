@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from evokey.errors import UnknownComponent
-from evokey.evolution.evidence import sample
+from evokey.evolution.folds import sample
 from evokey.ledger.lessons import Credit
 from evokey.memory import Memory
 from evokey.search.index import Index, Overlays

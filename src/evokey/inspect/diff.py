@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evokey.evolution.evidence import sample
-from evokey.evolution.judge import ndcg
+from evokey.evolution.folds import sample
+from evokey.evolution.ndcg import ndcg
 from evokey.evolution.policy import Log
 from evokey.inspect import explain
 from evokey.ledger.ledger import Ledger

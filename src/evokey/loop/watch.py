@@ -25,7 +25,7 @@ from typing import IO, Any, TypeVar
 
 from evokey.erasure import Erasure
 from evokey.errors import MemoryBusy
-from evokey.evolution.judge import ndcg
+from evokey.evolution.ndcg import ndcg
 from evokey.evolution.saturation import Saturation
 from evokey.ledger.documents import Position
 from evokey.loop.loop import Thought

@@ -1,4 +1,4 @@
-"""Some queries against all touched documents, before any choice is made: what every choice starts from."""
+"""Scores of some queries against all touched documents, before any choice: every choice is computed from these."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from evokey.types import Scores
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
-    """Some asked queries (first axis) against all touched documents, before any choice."""
+class BaseScores:
+    """Tables of queries (first axis) against the rows, texts or documents of an attribution."""
 
-    asked: Sequence[str]
+    queries: Sequence[str]
     questions: Sequence[Any]
     touched: Touched
     block: type[Block[Any]]
     rows: Table
     """Likeness of the touched documents' rows."""
-    likeness: Table
-    """Of the taught texts."""
-    spoken: Table
-    """The same, to the queries as they were asked: without a lens."""
-    base: Table
-    """Untaught scores of the documents."""
+    texts: Table
+    """Likeness of the taught texts."""
+    plain_texts: Table
+    """The same for the queries as they were asked, without a lens."""
+    documents: Table
+    """Untaught scores of the touched documents."""
     floor: float
 
     @property
     def least(self) -> float:
-        """The least score with which a document is found."""
+        """The lowest score with which a document is found."""
         return float(np.nextafter(np.float32(self.floor), np.float32(np.inf)))
 
-    def moved(self, pulled: Any, step: float, norms: Scores) -> Table:
-        """Scores with keys moved by one step λ: what is pulled, and the norms of the moved keys."""
-        return np.asarray(self.touched.best(self.block.grown(self.rows, pulled, step, norms)), np.float32)
+    def move(self, pull: Any, step: float, norms: Scores) -> Table:
+        """Scores of documents when keys move by λ times the pull of their texts; norms: of the moved keys."""
+        return np.asarray(self.touched.best(self.block.grown(self.rows, pull, step, norms)), np.float32)
 
     @property
     def self_similarity(self) -> Table:

@@ -8,10 +8,11 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from evokey.evolution.attribution import Attribution
-from evokey.evolution.bystanders import as_they_are, beside
 from evokey.evolution.choosing import CLEARLY, Outcomes, behind, choose, joined, sparing, traffic
-from evokey.evolution.evidence import Taught, folds, sample
-from evokey.evolution.focus import Focus
+from evokey.evolution.folds import sample, split_folds
+from evokey.evolution.judgements import Judgements
+from evokey.evolution.lens_training import LensTrainer
+from evokey.evolution.traffic import find_unrelated, judge_by_untaught
 from evokey.evolution.trial import Trial
 from evokey.search.lens import Lens, Turn
 from evokey.search.retriever import Retriever
@@ -43,40 +44,40 @@ class Fit:
         self,
         policy: Guarded,
         retriever: Retriever,
-        lessons: Taught,
+        lessons: Judgements,
         pools: Mapping[str, Ranking],
-        protected: Taught,
+        protected: Judgements,
         searched: Sequence[str],
     ) -> None:
         self._policy, self.retriever, self.pools = policy, retriever, pools
         wrong = policy.negatives and retriever.kind != "multi"  # appended vectors push nobody away
         attribution = policy.attribution(retriever, lessons, wrong=wrong)
         wanted = policy.lens in ("all", retriever.kind) and len(lessons.queries) >= FEW
-        focus = Focus(retriever, attribution) if wanted else None
+        focus = LensTrainer(retriever, attribution) if wanted else None
         self._attribution = attribution
-        self.strangers = beside(retriever, attribution, searched)
+        self.strangers = find_unrelated(retriever, attribution, searched)
         """Queries of the traffic that are far from every lesson."""
-        turns = focus.turns(at_home=len(searched) >= HEARD and not self.strangers) if focus else ()
-        self._all_lenses = lenses = focus.lenses(turns) if focus else {}
-        self._beside = self.ask(as_they_are(self.strangers, pools))
+        turns = focus.settings(traffic_related=len(searched) >= HEARD and not self.strangers) if focus else ()
+        self._all_lenses = lenses = focus.train(turns) if focus else {}
+        self._beside = self.ask(judge_by_untaught(self.strangers, pools))
         self._last_anchor = focus.last_anchor if focus else 0
         self._lenses = [turn for turn in lenses if self._kept(*self._turned(turn, [NOTHING])) >= 1 - UNSETTLED]
         self.protected = Trial(
             retriever, attribution, protected, pools, lenses, deep=True
         )  # a promise is kept to the letter
         self.folds = [
-            _held(retriever, attribution, lessons.only(inside), pools, focus.lenses(turns, index) if focus else {})
-            for index, inside in enumerate(folds(lessons.queries))
+            _held(retriever, attribution, lessons.only(inside), pools, focus.train(turns, index) if focus else {})
+            for index, inside in enumerate(split_folds(lessons.queries))
         ]
         self.own = Trial(retriever, attribution, lessons.only(sample(lessons.queries, OWN_ASKED)), pools, lenses)
-        asked = sum(len(trial.asked) for trial in self.folds)
-        self.unrelated = sum(trial.unrelated() for trial in self.folds) / max(asked, 1)
+        asked = sum(len(trial.queries) for trial in self.folds)
+        self.unrelated = sum(trial.count_unrelated() for trial in self.folds) / max(asked, 1)
         """The share of the held-out queries whose documents the other folds never touched."""
         self.learners = attribution.learners
         self.untouched = 1 - len(attribution.learners) / max(len(retriever.store.rows), 1)
-        self._pushes = attribution.push is not None
+        self._pushes = attribution.wrong_rows is not None
 
-    def ask(self, queries: Taught) -> Trial:
+    def ask(self, queries: Judgements) -> Trial:
         """These queries, asked of all that was taught."""
         return Trial(self.retriever, self._attribution, queries, self.pools, self._all_lenses)
 
@@ -116,7 +117,7 @@ class Fit:
 
     def _quiet(self, choices: Sequence[Choice]) -> list[Choice]:
         """Those under which documents that learned do not push in on bystanders."""
-        if not self._beside.asked:
+        if not self._beside.queries:
             return list(choices)
         self._beside.outcomes(choices)  # all at once
         alone = {
@@ -132,11 +133,11 @@ class Fit:
 
     def _kept(self, choice: Choice) -> float:
         """How much of what bystanders find untaught they find under a choice."""
-        return float(self._beside.outcomes([choice])[choice].mean()) if self._beside.asked else 1.0
+        return float(self._beside.outcomes([choice])[choice].mean()) if self._beside.queries else 1.0
 
     def _chosen(self, grid: Sequence[Choice]) -> tuple[Choice, Outcomes[Choice]]:
         choices = self._quiet(sparing(self.protected.outcomes(list(dict.fromkeys(grid))), NOTHING))
-        folds = [trial.outcomes_and_bystanders(choices) for trial in self.folds]
+        folds = [trial.outcomes_with_unrelated(choices) for trial in self.folds]
         held_out = joined([asked for asked, _ in folds])
         bystanders = joined([others for _, others in folds])
         expected = traffic(held_out, bystanders, NOTHING, strangers=self.unrelated, untouched=self.untouched)
@@ -148,10 +149,10 @@ class Fit:
 def _held(
     retriever: Retriever,
     attribution: Attribution,
-    inside: Taught,
+    inside: Judgements,
     pools: Mapping[str, Ranking],
     lenses: Mapping[Turn, Lens],
 ) -> Trial:
     """The queries of one fold, asked of what the other folds taught."""
-    others = attribution.without(frozenset(inside.queries))
+    others = attribution.leave_out(frozenset(inside.queries))
     return Trial(retriever, others, inside.only(sample(inside.queries, ASKED)), pools, lenses)

@@ -8,8 +8,8 @@ import pytest
 from conftest import Opener
 
 import evokey
-from evokey.evolution.fit import INTRUDED
-from evokey.evolution.judge import ndcg
+from evokey.evolution.crossfit import INTRUDED
+from evokey.evolution.ndcg import ndcg
 
 
 def both(opened: Opener, name: str, encoder: str, sets: dict[str, Any]) -> evokey.Memory:

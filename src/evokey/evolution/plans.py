@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from evokey.evolution.choosing import BEYOND_DOUBT, Outcomes, behind, choose, joined
-from evokey.evolution.evidence import FOLDS, Taught
-from evokey.evolution.fit import NOTHING, Fit
-from evokey.evolution.judge import DEPTH as TOP
-from evokey.evolution.judge import Judge, ideal
-from evokey.evolution.nearness import ALL, Nearest, Nearness
+from evokey.evolution.crossfit import NOTHING, Fit
+from evokey.evolution.folds import FOLDS
+from evokey.evolution.judgements import Judgements
+from evokey.evolution.ndcg import CUTOFF, TableNdcg, ideal_dcg
+from evokey.evolution.nearness import EVERY_QUESTION, Nearest, Nearness
 from evokey.evolution.trial import Trial
 from evokey.search.fusion import DEPTH, Fusion, Weights
 from evokey.types import Choice, Ranking, Scores
@@ -32,7 +32,7 @@ class Plan(NamedTuple):
     """One for each retriever."""
     weights: Weights
     """The weight of each in the fused score."""
-    least: float = ALL
+    least: float = EVERY_QUESTION
     """How like a taught query a question must be for the plan to act on it."""
 
     @property
@@ -52,7 +52,7 @@ class Judged:
 
     outcomes: Mapping[Plan, Scores]
     near: Nearest | None = None
-    sure: float = ALL
+    sure: float = EVERY_QUESTION
     """How near it must be for other weights than the untaught ones."""
 
     def at(self, plans: Iterable[Plan], untaught: Plan) -> dict[Plan, Scores]:
@@ -60,7 +60,7 @@ class Judged:
         return {plan: self._at(plan, untaught) for plan in plans}
 
     def _at(self, plan: Plan, untaught: Plan) -> Scores:
-        whole = plan._replace(least=ALL)
+        whole = plan._replace(least=EVERY_QUESTION)
         scores = self.outcomes[whole]
         if self.near is None:
             return scores
@@ -73,7 +73,7 @@ class Judged:
 class Jury:
     """Judges plans by the fused ranking."""
 
-    def __init__(self, fits: Sequence[Fit], fusion: Fusion, lessons: Taught, protected: Taught) -> None:
+    def __init__(self, fits: Sequence[Fit], fusion: Fusion, lessons: Judgements, protected: Judgements) -> None:
         self._fits, self._fusion, self._lessons, self._protected = fits, fusion, lessons, protected
         measure = next((fit.retriever for fit in fits if fit.retriever.kind != "sparse"), None)
         self.nearness = Nearness(measure, lessons.judged) if measure is not None and lessons.queries else None
@@ -84,31 +84,37 @@ class Jury:
         cannot be told what questions about the others would lose: it should be nearer than these are."""
         fit = self._fits[0]
         if self.nearness is None or fit.unrelated >= HARDLY * fit.untouched:
-            return ALL
-        return self.nearness.of_documents(fit.learners)
+            return EVERY_QUESTION
+        return self.nearness.of_untouched(fit.learners)
 
     @cached_property
     def levels(self) -> tuple[float, ...]:
         """How near a question may have to be, the least first."""
         if self.nearness is None:
-            return (ALL,)
-        return tuple(sorted({ALL, *self.nearness.levels, self.floor, SAME}))
+            return (EVERY_QUESTION,)
+        return tuple(sorted({EVERY_QUESTION, *self.nearness.levels, self.floor, SAME}))
 
     @cached_property
-    def sure(self) -> float:
+    def weights_level(self) -> float:
         """How near it must be for learned weights."""
-        return ALL if self.nearness is None else max(self.nearness.sure, self.floor)
+        return EVERY_QUESTION if self.nearness is None else max(self.nearness.weights_level, self.floor)
 
     def protected(self, plans: Sequence[Plan]) -> Judged:
         trials = [fit.protected for fit in self._fits]
-        return Judged(self._judge(plans, trials, grades=self._protected.grades), self._near(trials[0].asked), self.sure)
+        return Judged(
+            self._judge(plans, trials, grades=self._protected.grades), self._near(trials[0].queries), self.weights_level
+        )
 
     def held_out(self, plans: Sequence[Plan], *, bystanders: bool = False) -> Judged:
         trials = [[fit.folds[index] for fit in self._fits] for index in range(FOLDS)]
         near = None
         if self.nearness is not None:
-            near = np.concatenate([self.nearness.of(fold[0].asked, without=index) for index, fold in enumerate(trials)])
-        return Judged(joined([self._judge(plans, fold, bystanders=bystanders) for fold in trials]), near, self.sure)
+            near = np.concatenate(
+                [self.nearness.measure(fold[0].queries, without=index) for index, fold in enumerate(trials)]
+            )
+        return Judged(
+            joined([self._judge(plans, fold, bystanders=bystanders) for fold in trials]), near, self.weights_level
+        )
 
     def taught(self, plans: Sequence[Plan]) -> Judged:
         return Judged(self._judge(plans, [fit.own for fit in self._fits]))
@@ -120,18 +126,18 @@ class Jury:
         found = {query: numbers for query in measured.strangers if (numbers := self._found(query))}
         if not found:
             return None
-        trials = [fit.ask(Taught(found, {})) for fit in self._fits]
-        return Judged(self._judge(plans, trials, grades=found), self._near(trials[0].asked), self.sure)
+        trials = [fit.ask(Judgements(found, {})) for fit in self._fits]
+        return Judged(self._judge(plans, trials, grades=found), self._near(trials[0].queries), self.weights_level)
 
     def _found(self, query: str) -> dict[int, float]:
         """What a query finds untaught: the first ten of the fused ranking."""
         pools = [fit.pools[query] for fit in self._fits]
         trusts = [fit.retriever.lesson(query, {}).trust for fit in self._fits]
-        fused = self._fusion.fused(pools, trusts, self._fusion.untaught, TOP) if len(pools) > 1 else pools[0]
-        return dict.fromkeys(fused.numbers[:TOP].tolist(), 1.0)
+        fused = self._fusion.fused(pools, trusts, self._fusion.untaught, CUTOFF) if len(pools) > 1 else pools[0]
+        return dict.fromkeys(fused.numbers[:CUTOFF].tolist(), 1.0)
 
     def _near(self, asked: Sequence[str]) -> Nearest | None:
-        return None if self.nearness is None else self.nearness.of(asked)
+        return None if self.nearness is None else self.nearness.measure(asked)
 
     def _judge(
         self,
@@ -143,16 +149,16 @@ class Jury:
     ) -> dict[Plan, Scores]:
         if len(trials) == 1:
             choices = list(dict.fromkeys(plan.choices[0] for plan in plans))
-            outcomes = trials[0].outcomes_and_bystanders(choices)[1] if bystanders else trials[0].outcomes(choices)
+            outcomes = trials[0].outcomes_with_unrelated(choices)[1] if bystanders else trials[0].outcomes(choices)
             return {plan: outcomes[plan.choices[0]] for plan in plans}
         variants = [list(dict.fromkeys(plan.choices[part] for plan in plans)) for part in range(len(trials))]
         ranked = [
-            {choice: trial.rankings(choice, DEPTH, bystanders=bystanders) for choice in choices}
+            {choice: trial.rankings(choice, DEPTH, as_unrelated=bystanders) for choice in choices}
             for trial, choices in zip(trials, variants, strict=True)
         ]
         known = self._lessons.grades if grades is None else grades
         judged = [
-            self._fused(known[query], plans, variants, ranked, index) for index, query in enumerate(trials[0].asked)
+            self._fused(known[query], plans, variants, ranked, index) for index, query in enumerate(trials[0].queries)
         ]
         return {plan: np.array([scores[column] for scores in judged]) for column, plan in enumerate(plans)}
 
@@ -177,7 +183,7 @@ class Jury:
         scores = mix @ shares
         gains = np.array([grades.get(int(number), 0.0) for number in numbers], np.float32)
         table = np.where(scores > 0, scores, -np.inf).astype(np.float32)
-        return Judge(np.broadcast_to(gains, table.shape), np.full(len(plans), ideal(grades)))(table)
+        return TableNdcg(np.broadcast_to(gains, table.shape), np.full(len(plans), ideal_dcg(grades)))(table)
 
 
 def make_plans(
