@@ -231,7 +231,7 @@ def test_files_of_unknown_kind_are_counted_and_named(tmp_path: Path, at: Path) -
     names = [str(tmp_path / "a" / name) for name in ("LICENSE", "p.pdf", "sub/q.docx")]
     found = add(at, tmp_path / "a")
     assert found["skipped"] == [{"path": name, "reason": "of unknown kind"} for name in names]
-    assert f"left out 3 files of unknown kind: {', '.join(names)}\n" in run("add", tmp_path / "a", "--at", at).stdout
+    assert f"skipped 3 files of unknown kind: {', '.join(names)}\n" in run("add", tmp_path / "a", "--at", at).stdout
 
 
 def test_of_many_files_that_are_left_out_the_first_are_named(tmp_path: Path, at: Path) -> None:
@@ -239,7 +239,7 @@ def test_of_many_files_that_are_left_out_the_first_are_named(tmp_path: Path, at:
     for number in range(30):
         write(tmp_path / "a" / f"{number:02}.png")
     told = run("add", tmp_path / "a", "--at", at).stdout
-    assert "left out 30 files of unknown kind: " in told
+    assert "skipped 30 files of unknown kind: " in told
     assert "04.png and 25 more" in told
 
 

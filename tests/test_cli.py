@@ -482,10 +482,10 @@ def test_forget_erases_what_matches_every_criterion_at_once(
 
 def test_forget_tells_people_how_much_is_gone_and_needs_to_know_what(at: Path) -> None:
     run("feedback", QUESTION, "-r", "q3", "--at", at)
-    assert run("forget", "--query", QUESTION, "--at", at).stdout == "forgot 1 lesson; searches now read epoch 0\n"
+    assert run("forget", "--query", QUESTION, "--at", at).stdout == "forgot 1 lesson; searches now use epoch 0\n"
     nothing = run("forget", "--at", at)
     assert nothing.exit_code == WRONG_USE
-    assert complaint(nothing).startswith("say what to forget")
+    assert complaint(nothing).startswith("name what to forget")
 
 
 def test_lessons_are_listed_filtered_held_released_and_exported(tmp_path: Path, at: Path) -> None:
@@ -599,7 +599,7 @@ def test_without_a_memory_a_command_fails_makes_none_and_says_how_to(tmp_path: P
     folder = tmp_path / "kb"
     result = run(*arguments, "--at", folder)
     assert result.exit_code == FAILED
-    assert complaint(result) == f"there is no memory at {folder}; make one with: evokey init --at {folder}"
+    assert complaint(result) == f"there is no memory at {folder}; create one with: evokey init --at {folder}"
     told = json.loads(run(*arguments, "--at", folder, "--json").stdout)
     assert told["error"] == "NotAMemory"
     assert not folder.exists()
@@ -609,7 +609,7 @@ def test_an_error_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(screen, "errors", screen.Screen(force_terminal=False, stderr=True))
     folder = tmp_path / ("a-rather-long-name-" * 5)
-    assert run("stats", "--at", folder).stderr.endswith(f"make one with: evokey init --at {folder}\n")
+    assert run("stats", "--at", folder).stderr.endswith(f"create one with: evokey init --at {folder}\n")
 
 
 def test_the_memory_is_found_in_the_environment_and_an_option_outranks_it(tmp_path: Path, at: Path) -> None:

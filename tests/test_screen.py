@@ -75,7 +75,7 @@ def test_an_answer_that_streams_in_commands_no_terminal(capsys: pytest.CaptureFi
         yield "[31mtwo\x9b\n"
         return answer
 
-    assert loop.yield_to_screen(stream()) == answer
+    assert loop.stream_to_screen(stream()) == answer
     assert capsys.readouterr().out == "one␛[31mtwo\ufffd\n\n"
 
 
@@ -127,4 +127,4 @@ def test_a_diff_shows_no_change_from_a_figure_to_itself(capsys: pytest.CaptureFi
     assert "bm25 0.00 → 0.50" in shown
     assert "recalled" in shown
     assert ("hardly" in shown, "1 document whose keys moved too little to be shown" in shown) == (False, True)
-    assert ("other" in shown, "1 question answered differently, and neither better nor worse" in shown) == (False, True)
+    assert ("other" in shown, "1 question with different results, neither better nor worse" in shown) == (False, True)

@@ -268,7 +268,7 @@ def test_the_command_line_lists_and_allows(tmp_path: Path) -> None:
     failed = run.invoke(app, ["search", "owls", "--at", str(folder)])
     assert failed.exit_code == 2 and "evokey allow os:system" in " ".join(failed.output.split())
     listed = run.invoke(app, ["allow", "--at", str(folder), "--json"])
-    assert json.loads(listed.stdout) == [{"setting": "verifier.function", "reaches": "os:system", "allowed": False}]
+    assert json.loads(listed.stdout) == [{"setting": "verifier.function", "uses": "os:system", "allowed": False}]
     assert run.invoke(app, ["allow", "os:system", "--at", str(folder)]).exit_code == 0
     assert run.invoke(app, ["search", "owls", "--at", str(folder)]).exit_code == 0
     assert run.invoke(app, ["allow", "--withdraw", "--at", str(folder)]).exit_code == 0

@@ -1,4 +1,4 @@
-"""The command allow: what a memory's settings reach outside its directory, and what of it this user allows."""
+"""The command allow: what a memory's settings use outside its directory, and what the user allows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from evokey.settings import FILE, needs, place, read, trust
 
 def allow(
     what: Annotated[
-        list[str] | None, typer.Argument(help="A host, key, code, model or path, as the error says.")
+        list[str] | None, typer.Argument(help="A host, key, code, model or path, as in the error message.")
     ] = None,
-    withdraw: Annotated[bool, typer.Option("--withdraw", help="First take back what was allowed this memory.")] = False,
+    withdraw: Annotated[
+        bool, typer.Option("--withdraw", help="First withdraw all that was allowed for this memory.")
+    ] = False,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Allow the memory in a directory to reach something outside it; without arguments, list what it would reach."""
-    with screen.reported(as_json):
+    """Allow a memory to use something outside its directory; without arguments, list what it would use."""
+    with screen.report_errors(as_json):
         folder = place(at)
         described = at if at.is_file() else folder / FILE
         if not described.exists():
@@ -33,12 +35,12 @@ def allow(
         known = trust.allowances(folder)
         rows = [(one, trust.is_met(one, known)) for one in wanted]
         if as_json:
-            screen.emit([{"setting": one.setting, "reaches": one.allowance, "allowed": met} for one, met in rows])
+            screen.emit([{"setting": one.setting, "uses": one.allowance, "allowed": met} for one, met in rows])
             return
         if not rows:
-            screen.say(f"{escape(str(at))} reaches nothing outside its directory")
+            screen.say(f"{escape(str(at))} uses nothing outside its directory")
             return
-        table = screen.plain_table("setting", "reaches", "allowed")
+        table = screen.plain_table("setting", "uses", "allowed")
         for one, met in rows:
             table.add_row(escape(one.setting), escape(one.allowance), "[green]yes[/]" if met else "[red]no[/]")
         screen.console.print(table)

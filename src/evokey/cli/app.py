@@ -36,9 +36,9 @@ app = typer.Typer(
 )
 BATCH = 2_000
 LLM_COUNTERS = ("calls", "calls_saved", "false_hits", "tokens", "money")
-"""What stats shows only where a language model was asked, or spared."""
+"""What stats shows only where a language model was called, or a call was saved."""
 EXPORTED = {"number", "verifier", "time", "held"}
-"""What an exported lesson says beside what feedback takes: it is recorded anew, and on hold if it was."""
+"""What an exported lesson says beside what feedback takes: it is recorded again, and on hold if it was."""
 
 
 def main() -> None:
@@ -61,32 +61,40 @@ def init(
     at: At = HERE,
     encoder: Annotated[
         list[str] | None,
-        typer.Option(help='A name of evokey encoders, or JSON: \'{"name": "bm25", "k1": 1.2}\'. Several are fused.'),
+        typer.Option(
+            help='Encoder, as listed by evokey encoders, or JSON: \'{"name": "bm25", "k1": 1.2}\'. Several are fused.'
+        ),
     ] = None,
     keys: Annotated[
-        str | None, typer.Option(help="How a document becomes a key: a name of evokey keys, or JSON.")
+        str | None, typer.Option(help="How keys are built from a document: as listed by evokey keys, or JSON.")
     ] = None,
-    fusion: Annotated[str | None, typer.Option(help="How several rankings become one: weighted, reciprocal.")] = None,
-    reranker: Annotated[str | None, typer.Option(help="What looks last: cross-encoder or endpoint, or JSON.")] = None,
-    expander: Annotated[str | None, typer.Option(help="How queries are expanded: a name of evokey expanders.")] = None,
+    fusion: Annotated[str | None, typer.Option(help="How rankings are fused: weighted or reciprocal.")] = None,
+    reranker: Annotated[
+        str | None, typer.Option(help="Reranker for the top hits: cross-encoder or endpoint, or JSON.")
+    ] = None,
+    expander: Annotated[
+        str | None, typer.Option(help="Query expansion: as listed by evokey expanders, or JSON.")
+    ] = None,
     llm: Annotated[
-        str | None, typer.Option(help="The language model that expands: a name of evokey llms, or JSON.")
+        str | None, typer.Option(help="Language model for expansion and answers: as listed by evokey llms, or JSON.")
     ] = None,
     verifier: Annotated[
-        str | None, typer.Option(help="Who judges what learn found: a name of evokey verifiers.")
+        str | None, typer.Option(help="Verifier for learn: as listed by evokey verifiers, or JSON.")
     ] = None,
-    language: Annotated[str | None, typer.Option(help="Of BM25: a Snowball stemmer, such as german; or none.")] = None,
+    language: Annotated[
+        str | None, typer.Option(help="Language of BM25's stemmer, such as german; none: no stemming.")
+    ] = None,
     policy: Annotated[
-        str | None, typer.Option(help="How keys learn: guarded, or paper (the paper's own rule, for comparison).")
+        str | None, typer.Option(help="Learning rule: guarded, or paper (the paper's own rule, for comparison).")
     ] = None,
     restricted: Annotated[
         str | None,
-        typer.Option(help="Metadata field of restricted documents: lessons on them change nothing for anybody else."),
+        typer.Option(help="Metadata field that marks restricted documents: lessons on them affect no other document."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a new memory. Without options: BM25 and WordLlama, fused."""
-    with screen.reported(as_json):
+    """Create a memory. Without options: BM25 and WordLlama, fused."""
+    with screen.report_errors(as_json):
         said = [component(one) for one in encoder or ()]
         parts: dict[str, Any] = {"keys": keys, "fusion": fusion, "reranker": reranker, "policy": policy}
         parts |= {"expander": expander, "llm": llm, "verifier": verifier}
@@ -94,7 +102,7 @@ def init(
         if restricted is not None:
             settings["restricted"] = restricted
         if said or language is not None:
-            settings["encoder"] = said if language is None else _spoken(said, language)
+            settings["encoder"] = said if language is None else _with_language(said, language)
         with evokey.open(at, **settings) as memory:
             stats = memory.stats()
         if as_json:
@@ -105,7 +113,7 @@ def init(
         screen.say(f"next: evokey add FILES --at {where}")
 
 
-def _spoken(encoders: list[Named], language: str) -> list[Named]:
+def _with_language(encoders: list[Named], language: str) -> list[Named]:
     wanted = encoders or [one.name for one in Settings().retrievers]
     return [{"name": "bm25", "language": language} if one == "bm25" else one for one in wanted]
 
@@ -117,16 +125,16 @@ def add(
     ],
     root: Annotated[
         Path | None,
-        typer.Option(help="Ids of text and Markdown files are paths below this; else below the folder above PATHS."),
+        typer.Option(help="Ids of text and Markdown files are paths below this folder. Default: the parent of PATHS."),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--replace", help="Replace a document of the same id though it came from another file.")
+        bool, typer.Option("--replace", help="Replace a document with the same id even if it came from another file.")
     ] = False,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Add documents, or replace those with the same id. The memory is made if there is none."""
-    with screen.reported(as_json):
+    """Add documents, or replace those with the same id. Creates the memory if there is none."""
+    with screen.report_errors(as_json):
         found = reading.read(paths, root)
         with evokey.open(at) as memory:
             found = reading.settle(memory, found, root, overwrite=overwrite)
@@ -138,11 +146,11 @@ def add(
             screen.emit({"added": len(documents), "repeated": found.repeated, "documents": size, "skipped": skipped})
             return
         screen.say(f"added {screen.several(len(documents), 'document')}; the memory holds {size}")
-        reading.show_left_out(found)
+        reading.show_skipped(found)
 
 
 def _add_all(memory: Memory, documents: list[Document], sources: Mapping[str, str], as_json: bool) -> None:
-    """Batch by batch, each stored whole or not at all; what stops it says how many are in."""
+    """In batches, each stored completely or not at all; an error says how many are stored."""
     start = 0
     try:
         with screen.bar("indexing", as_json, len(documents)) as show:
@@ -150,9 +158,9 @@ def _add_all(memory: Memory, documents: list[Document], sources: Mapping[str, st
                 batch = documents[start : start + BATCH]
                 memory.add(batch, progress=partial(_show_share, show, start, len(batch)), sources=sources)
     except EvokeyError as error:
-        raise type(error)(f"{error} {_stored(memory, documents, start)}") from error
+        raise type(error)(f"{error} {_describe_stored(memory, documents, start)}") from error
     except KeyboardInterrupt:
-        screen.interrupted(_stored(memory, documents, start), as_json)
+        screen.interrupted(_describe_stored(memory, documents, start), as_json)
 
 
 def _show_share(show: Callable[[int], None], start: int, size: int, share: float) -> None:
@@ -166,8 +174,8 @@ def _has(memory: Memory, document: Document) -> bool:
         return False
 
 
-def _stored(memory: Memory, documents: list[Document], start: int) -> str:
-    """How many are in, where the batch from start on was the last: it is stored if an interrupt came late."""
+def _describe_stored(memory: Memory, documents: list[Document], start: int) -> str:
+    """How many are stored, counting the batch that was interrupted if it was committed."""
     last = documents[start : start + BATCH]
     count = start + len(last) if all(_has(memory, one) for one in last) else start
     if not count:
@@ -182,35 +190,37 @@ def _stored(memory: Memory, documents: list[Document], start: int) -> str:
 def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     at: At = HERE,
-    k: Annotated[int, typer.Option("-k", help="How many documents.")] = 10,
+    k: Annotated[int, typer.Option("-k", help="Number of documents.")] = 10,
     where: Where = None,
-    epoch: Annotated[int | None, typer.Option(help="With what was known at this epoch; 0 is untaught.")] = None,
+    epoch: Annotated[
+        int | None, typer.Option(help="Search as of this epoch (version); 0 is the untaught index.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find documents: the plain index and what it has learned, no language model."""
-    with screen.reported(as_json), existing(at) as memory:
+    """Find documents: the index with what it has learned. No language model is called."""
+    with screen.report_errors(as_json), existing(at) as memory:
         hits = memory.search(query, k=k, where=filter_of(where), epoch=epoch)
         if as_json:
-            screen.emit([{"id": hit.id, "score": hit.score, **_shown(hit.document)} for hit in hits])
+            screen.emit([{"id": hit.id, "score": hit.score, **_fields(hit.document)} for hit in hits])
         elif hits:
             screen.console.print(screen.hits_table(hits))
         else:
             screen.say("nothing found")
 
 
-def _shown(document: Document) -> dict[str, Any]:
+def _fields(document: Document) -> dict[str, Any]:
     return {"title": document.title, "text": document.text, "metadata": dict(document.metadata)}
 
 
 @app.command()
 def feedback(
-    query: Annotated[str | None, typer.Argument(help="The question that was asked.")] = None,
+    query: Annotated[str | None, typer.Argument(help="The question.")] = None,
     relevant: Annotated[
-        list[str] | None, typer.Option("-r", "--relevant", help="Id that was right; id=2 grades it.")
+        list[str] | None, typer.Option("-r", "--relevant", help="Id of a right document; id=2 gives it a grade.")
     ] = None,
-    irrelevant: Annotated[list[str] | None, typer.Option("-w", "--irrelevant", help="Id that was wrong.")] = None,
+    irrelevant: Annotated[list[str] | None, typer.Option("-w", "--irrelevant", help="Id of a wrong document.")] = None,
     unit: Annotated[list[str] | None, typer.Option(help="An expansion unit that helped.")] = None,
-    actor: Annotated[str | None, typer.Option(help="Who says so; can be forgotten later.")] = None,
+    actor: Annotated[str | None, typer.Option(help="Who gives this feedback; can be forgotten later.")] = None,
     file: Annotated[
         Path | None,
         typer.Option(
@@ -220,8 +230,8 @@ def feedback(
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Record which documents were right for a question. Learned from at the next evolve."""
-    with screen.reported(as_json), existing(at) as memory:
+    """Record which documents were right or wrong for a question. The next evolve learns from it."""
+    with screen.report_errors(as_json), existing(at) as memory:
         if (query is None) == (file is None) or (file and (relevant or irrelevant or unit)):
             raise InvalidInput("give a question with --relevant or --irrelevant, or --file with many lessons")
         said = _lessons(file, actor) if file else [_lesson(query or "", relevant, irrelevant, unit, actor)]
@@ -265,11 +275,11 @@ def _lessons(file: Path, actor: str | None) -> list[dict[str, Any]]:
 @app.command()
 def evolve(
     at: At = HERE,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; publish nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would happen; publish nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn from the lessons: publish a new epoch if held-out questions say it helps."""
-    with screen.reported(as_json), existing(at) as memory:
+    """Learn from the lessons: publish a new epoch (version) if it improves held-out questions."""
+    with screen.report_errors(as_json), existing(at) as memory:
         with screen.working("cross-fitting", as_json):
             report = memory.evolve(dry_run=dry_run)
         if as_json:
@@ -288,38 +298,40 @@ def forget(
     query: Annotated[str | None, typer.Option(help="Forget what was taught for this question.")] = None,
     actor: Annotated[str | None, typer.Option(help="Forget what this actor taught.")] = None,
     document: Annotated[str | None, typer.Option(help="Forget what this document (id) was taught.")] = None,
-    traffic: Annotated[bool, typer.Option("--traffic", help="Forget the sample of what was searched.")] = False,
+    traffic: Annotated[bool, typer.Option("--traffic", help="Forget the sample of searched queries.")] = False,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Erase lessons for good, and everything learned from them. In effect at once."""
-    with screen.reported(as_json), existing(at) as memory:
+    """Erase lessons and everything learned from them. Takes effect at once."""
+    with screen.report_errors(as_json), existing(at) as memory:
         if query is actor is document is None and not traffic:
-            raise InvalidInput("say what to forget: --query, --actor, --document or --traffic")
+            raise InvalidInput("name what to forget: --query, --actor, --document or --traffic")
         with screen.working("forgetting and refitting", as_json):
             done = memory.forget(query=query, actor=actor, document=document, traffic=traffic)
             current = memory.stats().epoch
         if as_json:
             screen.emit({**done.to_dict(), "epoch": current})
             return
-        also = " and the sample of the traffic" if traffic else ""
-        screen.say(f"forgot {screen.several(done.lessons, 'lesson')}{also}; searches now read epoch {current}")
+        also = " and the sample of searched queries" if traffic else ""
+        screen.say(f"forgot {screen.several(done.lessons, 'lesson')}{also}; searches now use epoch {current}")
         if done.pending:
             screen.say(f"[yellow]not all of it is erased yet[/]: {escape(done.pending)}")
 
 
 @app.command()
 def stats(
-    learned: Annotated[bool, typer.Option("--learned", help="Who taught, who learned most, who became a hub.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="With --learned: draw it into this file (PNG, SVG, PDF).")] = None,
+    learned: Annotated[
+        bool, typer.Option("--learned", help="Report who taught, which documents learned most, and which became hubs.")
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(help="With --learned: plot it into this file (PNG, SVG, PDF).")] = None,
     where: Reader = None,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """What the memory holds; with --learned, an account of what it has learned."""
-    with screen.reported(as_json), existing(at) as memory:
+    """Show what the memory holds; with --learned, what it has learned."""
+    with screen.report_errors(as_json), existing(at) as memory:
         if plot is not None and not learned:
-            raise InvalidInput("--plot draws the account: say --learned too")
+            raise InvalidInput("--plot draws what was learned: add --learned")
         if learned and where:
             raise InvalidInput("--learned names actors and questions, which are the owner's: leave out --where")
         if learned:
@@ -343,7 +355,7 @@ def stats(
 
 
 def _account(account: accounting.Account, plot: Path | None) -> None:
-    screen.say(f"epoch {account.epoch}: {account.touched} of {account.documents} documents are touched")
+    screen.say(f"epoch {account.epoch}: {account.touched} of {account.documents} documents have learned")
     table = screen.plain_table("learned most", "texts", "key moved")
     for one in account.pupils:
         moved = ", ".join(f"{name} {far:.3f}" for name, far in one.moved.items())
@@ -352,8 +364,8 @@ def _account(account: accounting.Account, plot: Path | None) -> None:
     for name, part in (("actors", account.actors), ("queries", account.queries), ("documents", account.credited)):
         if part.largest:
             most = part.largest[0]
-            who = f"{escape(str(most.name or 'nobody named'))} {most.share:.0%}"
-            screen.say(f"[dim]{name:>10}[/]  {part.count}, as many as {part.effective:.1f} equal ones; most: {who}")
+            who = f"{escape(str(most.name or 'no actor named'))} {most.share:.0%}"
+            screen.say(f"[dim]{name:>10}[/]  {part.count}, effective number {part.effective:.1f}; largest share: {who}")
     for far in account.displacements:
         held = "within" if far.within else "[red]beyond[/]"
         screen.say(
@@ -366,7 +378,7 @@ def _account(account: accounting.Account, plot: Path | None) -> None:
         f"{hubs.queries} queries; skewness {hubs.skewness_before:.2f} → {hubs.skewness_after:.2f}"
     )
     if plot is not None:
-        screen.say(f"drawn into {escape(str(plot))}")
+        screen.say(f"plotted into {escape(str(plot))}")
 
 
 app.add_typer(bench.app, name="bench")

@@ -81,7 +81,7 @@ def bench(
 
     The same as `evokey bench DATA…`; `evokey bench speed` measures speed.
     """
-    with screen.reported(as_json):
+    with screen.report_errors(as_json):
         from evokey.bench import runs
 
         if tables is not None:
@@ -139,7 +139,7 @@ def speed(
 ) -> None:
     """Measure speed and cost as ratios in one run, on one thread: search beside faiss, bm25s and tantivy, rates and
     sizes, evolve as the corpus grows and beside NUDGE-N's fit, query-time expansion beside plain search."""
-    with screen.reported(as_json):
+    with screen.report_errors(as_json):
         from evokey.bench import speed as speed_
         from evokey.bench.speed.machine import described
 

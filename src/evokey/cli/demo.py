@@ -1,4 +1,4 @@
-"""`evokey demo`: watch an index learn, on the documentation of the Python that runs."""
+"""`evokey demo`: an index learns, on the documentation of the Python that runs."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from evokey.types import View
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Where the memory, the figures and the plot go.")] = Path("demo-output"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value, for machines.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the memory, the results and the plot.")] = Path("demo-output"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
 ) -> None:
-    """Watch an index learn: index the Python standard library's documentation, teach half of the questions, evolve."""
+    """Show how an index learns: index Python's standard library documentation, teach half of the questions, evolve."""
 
     def track(items: Iterable[Any], what: str, total: int) -> Iterable[Any]:
         return screen.tracked(items, what, as_json, total)
 
-    with screen.reported(as_json):
+    with screen.report_errors(as_json):
         if (out / "memory" / FILE).exists():  # an earlier run's; whatever else lies there is refused by open
             shutil.rmtree(out / "memory")
         with screen.working("reading the standard library's documentation", as_json):
@@ -37,14 +37,14 @@ def demo(
         with evokey.open(out / "memory") as memory:
             outcome = demo_.run(memory, corpus, track)
         (out / "results.json").write_text(json.dumps(outcome.to_dict(), indent=1, ensure_ascii=False) + "\n", "utf-8")
-        drawn = _drawn(outcome, out / "before-after.png")
+        drawn = _draw(outcome, out / "before-after.png")
         if as_json:
             screen.emit(outcome.to_dict())
             return
         _show(outcome)
         at = escape(str(out))
         screen.say(f"\nfigures: {at}/results.json" + (f"   plot: {at}/before-after.png" if drawn else ""))
-        screen.say(f"look around: {escape(_program())} search 'your question' --at {at}/memory")
+        screen.say(f"try it: {escape(_program())} search 'your question' --at {at}/memory")
 
 
 def _program() -> str:
@@ -53,7 +53,7 @@ def _program() -> str:
     return str(called) if called.name == "evokey" and shutil.which("evokey") is None else "evokey"
 
 
-def _drawn(outcome: demo_.Outcome, path: Path) -> bool:
+def _draw(outcome: demo_.Outcome, path: Path) -> bool:
     try:
         demo_.plot(outcome, path)
     except ModuleNotFoundError:
@@ -70,21 +70,21 @@ def _show(outcome: demo_.Outcome) -> None:
         table.add_column(name, justify="right")
     for row in outcome.rows:
         table.add_row(
-            row.group, str(row.questions), f"{row.before:.3f}", _coloured(row.after, row.before, ".3f"),
-            f"{row.first_before:.0%}", _coloured(row.first_after, row.first_before, ".0%"),
+            row.group, str(row.questions), f"{row.before:.3f}", _colour(row.after, row.before, ".3f"),
+            f"{row.first_before:.0%}", _colour(row.first_after, row.first_before, ".0%"),
         )  # fmt: skip
     screen.console.print(table)
     screen.say(f"\n{escape(outcome.report.reason)}")
     for story in outcome.stories:
-        _tell(story)
+        _show_story(story)
 
 
-def _coloured(after: float, before: float, form: str) -> str:
+def _colour(after: float, before: float, form: str) -> str:
     colour = "green" if after > before + 0.0005 else "red" if after < before - 0.0005 else "dim"
     return f"[{colour}]{after:{form}}[/]"
 
 
-def _tell(story: demo_.Story) -> None:
+def _show_story(story: demo_.Story) -> None:
     screen.say(f"\n[bold]“{escape(story.question)}”[/]")
     screen.say(f"  before: [dim]{escape(', '.join(story.before))}[/]")
     screen.say(f"  now:    [green]{escape(story.after[0])}[/][dim], {escape(', '.join(story.after[1:]))}[/]")
@@ -95,5 +95,5 @@ def _tell(story: demo_.Story) -> None:
 
 def _cause(view: View) -> str:
     if view.best_key == "taught question":
-        return f"it resembles the taught “{view.nearest_taught}”"
+        return f"similar to the taught “{view.nearest_taught}”"
     return f"its key moved towards the taught “{view.contributions[0].text}”"

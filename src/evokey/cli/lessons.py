@@ -22,25 +22,27 @@ SHOWN = 50
 
 
 def lessons(
-    numbers: Annotated[list[int] | None, typer.Argument(help="Lessons by number; all if left out.")] = None,
-    query: Annotated[str | None, typer.Option(help="Only what was taught for this question.")] = None,
-    actor: Annotated[str | None, typer.Option(help="Only what this actor taught.")] = None,
-    document: Annotated[str | None, typer.Option(help="Only what names this document (id).")] = None,
-    verifier: Annotated[str | None, typer.Option(help="Only what this verifier found; feedback is one.")] = None,
+    numbers: Annotated[list[int] | None, typer.Argument(help="Numbers of lessons. Default: all.")] = None,
+    query: Annotated[str | None, typer.Option(help="Only lessons for this question.")] = None,
+    actor: Annotated[str | None, typer.Option(help="Only lessons of this actor.")] = None,
+    document: Annotated[str | None, typer.Option(help="Only lessons that name this document (id).")] = None,
+    verifier: Annotated[str | None, typer.Option(help="Only lessons of this verifier; feedback is one.")] = None,
     held: Annotated[
         bool | None, typer.Option("--held/--not-held", help="Only those on hold, or only the others.")
     ] = None,
-    hold: Annotated[bool, typer.Option("--hold", help="Put these on hold: no new epoch learns from them.")] = False,
-    release: Annotated[bool, typer.Option("--release", help="Let these take part again.")] = False,
-    export: Annotated[Path | None, typer.Option(help="Write these into a JSONL file, one lesson a line.")] = None,
+    hold: Annotated[
+        bool, typer.Option("--hold", help="Put these lessons on hold: no new epoch learns from them.")
+    ] = False,
+    release: Annotated[bool, typer.Option("--release", help="Release these lessons.")] = False,
+    export: Annotated[Path | None, typer.Option(help="Write these lessons into a JSONL file, one per line.")] = None,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """List lessons, the oldest first; put them on hold, release them, or export them."""
-    with screen.reported(as_json), existing(at) as memory:
+    """List lessons, oldest first; put them on hold, release or export them."""
+    with screen.report_errors(as_json), existing(at) as memory:
         found = memory.lessons(query, actor, document, verifier, held)
         if numbers:
-            found = _named(found, numbers)
+            found = _select(found, numbers)
         if hold or release:
             _move(memory, found, hold, release, as_json)
         elif export is not None:
@@ -51,7 +53,7 @@ def lessons(
             _show(found)
 
 
-def _named(found: Sequence[Lesson], numbers: Sequence[int]) -> list[Lesson]:
+def _select(found: Sequence[Lesson], numbers: Sequence[int]) -> list[Lesson]:
     missing = sorted(set(numbers).difference(one.number for one in found))
     if missing:
         raise InvalidInput(f"no lesson {missing[0]} meets these conditions; list them with: evokey lessons")

@@ -1,4 +1,4 @@
-"""Commands of the loop: ask answers, learn verifies and remembers, review asks a person; verifiers lists them."""
+"""Commands of the loop: ask answers, learn verifies and records lessons, review lets a person decide; verifiers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import evokey
 from evokey.checks import LARGEST
 from evokey.cli import screen
 from evokey.cli.options import HERE, AsJson, At, Where, existing, filter_of
-from evokey.cli.parts import listed
+from evokey.cli.parts import list_parts
 from evokey.errors import InvalidInput
 from evokey.evolution.saturation import Saturation
 from evokey.loop.watch import PENDING, shortfall
@@ -26,31 +26,31 @@ from evokey.types import Answer, LearnReport, Spent
 from evokey.verifiers.human import Human
 
 POLL = 0.5
-"""Seconds between looks at a file that may grow."""
+"""Seconds between reads of a file that may grow."""
 BATCH = 16
 
 
 def verifiers(as_json: AsJson = False) -> None:
-    """List the verifiers: who may say that an attempt succeeded."""
-    listed("verifier", as_json)
+    """List the verifiers, which decide whether an attempt succeeded."""
+    list_parts("verifier", as_json)
 
 
 def ask(
     query: Annotated[str, typer.Argument(help="The question.")],
-    k: Annotated[int, typer.Option("-k", help="How many documents the model reads.")] = 5,
+    k: Annotated[int, typer.Option("-k", help="Number of documents the model reads.")] = 5,
     where: Where = None,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Answer from the documents that the plain query finds, with their ids. Needs a language model (evokey llms)."""
-    with screen.reported(as_json), existing(at) as memory:
+    """Answer a question from the documents that search finds, and cite them. Needs a language model (evokey llms)."""
+    with screen.report_errors(as_json), existing(at) as memory:
         if as_json:
-            screen.emit(_told(memory.ask(query, k, filter_of(where))))
+            screen.emit(_answer_fields(memory.ask(query, k, filter_of(where))))
             return
         stream = memory.ask_stream(query, k, filter_of(where))
-        answer = yield_to_screen(stream)
+        answer = stream_to_screen(stream)
         if not answer.text:
-            screen.say("[dim]the documents found do not say[/]")
+            screen.say("[dim]the documents found do not contain an answer[/]")
         for number, hit in enumerate(answer.hits, start=1):
             cited = hit.id in answer.citations
             mark = f"[green]\\[{number}][/]" if cited else f"[dim]\\[{number}][/]"
@@ -58,7 +58,7 @@ def ask(
         screen.say(f"[dim]{escape(_cost(answer.spent))}[/]")
 
 
-def yield_to_screen(stream: Any) -> Answer:
+def stream_to_screen(stream: Any) -> Answer:
     while True:
         try:
             piece = next(stream)
@@ -70,7 +70,7 @@ def yield_to_screen(stream: Any) -> Answer:
         sys.stdout.flush()
 
 
-def _told(answer: Answer) -> dict[str, Any]:
+def _answer_fields(answer: Answer) -> dict[str, Any]:
     return {
         "query": answer.query,
         "text": answer.text,
@@ -91,17 +91,17 @@ def _cost(spent: Spent) -> str:
 
 def learn(
     file: Annotated[
-        Path, typer.Argument(help='JSONL of {"query", "expected"?, "relevant"?, "actor"?}; - reads lines.')
+        Path, typer.Argument(help='JSONL of {"query", "expected"?, "relevant"?, "actor"?}; - reads standard input.')
     ],
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on as the file grows, and evolve when a round is saturated.")
+        bool, typer.Option("--follow", help="Continue as the file grows, and evolve when new lessons bring little.")
     ] = False,
-    actor: Annotated[str | None, typer.Option(help="Who vouches, where a line does not say.")] = None,
+    actor: Annotated[str | None, typer.Option(help="Actor of the lines that name none.")] = None,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Take queries through the loop: expand, search, answer, verify. Only what was verified becomes a lesson."""
-    with screen.reported(as_json), existing(at) as memory:
+    """Run queries through the loop: expand, search, answer, verify. Only what was verified becomes a lesson."""
+    with screen.report_errors(as_json), existing(at) as memory:
         if not follow:
             tasks = [_task(line, number, actor) for number, line in enumerate(_lines(file), start=1)]
             reports = [memory.learn(**task) for task in screen.tracked(tasks, "learning", as_json)]
@@ -155,15 +155,15 @@ def _summary(reports: list[LearnReport], as_json: bool) -> None:
 
 def _task(line: str, number: int, actor: str | None) -> dict[str, Any]:
     try:
-        told = json.loads(line)
+        task = json.loads(line)
     except (ValueError, RecursionError):
-        told = {"query": line}
-    if isinstance(told, str):
-        told = {"query": told}
-    unknown = set(told) - {"query", "expected", "relevant", "actor"} if isinstance(told, dict) else None
-    if unknown is None or unknown or "query" not in told:
+        task = {"query": line}
+    if isinstance(task, str):
+        task = {"query": task}
+    unknown = set(task) - {"query", "expected", "relevant", "actor"} if isinstance(task, dict) else None
+    if unknown is None or unknown or "query" not in task:
         raise InvalidInput(f'line {number}: expected {{"query": …, "expected": …, "relevant": …}}, not {line[:80]}')
-    return {"actor": actor, **told}
+    return {"actor": actor, **task}
 
 
 def _lines(file: Path) -> list[str]:
@@ -176,12 +176,12 @@ def _lines(file: Path) -> list[str]:
 
 
 def _growing(file: Path) -> Iterator[str]:
-    """Lines of a file, and those that are still to come; of standard input until its end."""
+    """Lines of a file, also those added later; of standard input until its end."""
     if str(file) == "-":
         yield from (line.strip() for line in sys.stdin if line.strip())
         return
     if not file.exists():
-        raise InvalidInput(f"{file} does not exist; make it first, lines may come later")
+        raise InvalidInput(f"{file} does not exist; create it first; lines may be added later")
     with file.open(encoding="utf-8") as lines:
         part = ""
         while True:
@@ -198,35 +198,35 @@ def _growing(file: Path) -> Iterator[str]:
 def review(
     id: Annotated[
         int | None,
-        typer.Argument(min=1, max=LARGEST, help="Which question to answer; without it, those that wait are listed."),
+        typer.Argument(min=1, max=LARGEST, help="Number of the question to answer. Default: list the open questions."),
     ] = None,
-    right: Annotated[list[str] | None, typer.Option(help="A document that is right (again for several).")] = None,
-    wrong: Annotated[list[str] | None, typer.Option(help="A document that is wrong.")] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="It did not succeed.")] = False,
-    skip: Annotated[bool, typer.Option("--skip", help="Nobody can tell: ask no more.")] = False,
-    actor: Annotated[str | None, typer.Option(help="Who says so.")] = None,
+    right: Annotated[list[str] | None, typer.Option(help="Id of a right document; repeat for several.")] = None,
+    wrong: Annotated[list[str] | None, typer.Option(help="Id of a wrong document; repeat for several.")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="The attempt failed.")] = False,
+    skip: Annotated[bool, typer.Option("--skip", help="Drop the question.")] = False,
+    actor: Annotated[str | None, typer.Option(help="Who gives this answer.")] = None,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Answer what the verifier 'human' asks. What is said here counts when the query is learned again."""
-    with screen.reported(as_json):
+    """Answer the open questions of the verifier 'human'. An answer counts when the query is learned again."""
+    with screen.report_errors(as_json):
         with existing(at):
             queue = Human(place(at) / HUMAN)
         if id is None:
-            _waiting(queue, as_json)
+            _list_open(queue, as_json)
             return
         if skip:
             queue.skip(id)
         else:
             grades = {**dict.fromkeys(right or (), 1.0), **dict.fromkeys(wrong or (), -1.0)}
             if not grades and not failed:
-                raise InvalidInput("say which documents are right: --right ID; or --failed, or --skip")
+                raise InvalidInput("name the right documents with --right ID; or give --failed or --skip")
             queue.answer(id, not failed, grades, actor=actor)
         left = len(queue.pending())
-        screen.emit({"answered": id, "waiting": left}) if as_json else screen.say(f"noted; {left} more wait")
+        screen.emit({"answered": id, "open": left}) if as_json else screen.say(f"recorded; {left} more open")
 
 
-def _waiting(queue: Human, as_json: bool) -> None:
+def _list_open(queue: Human, as_json: bool) -> None:
     waiting = queue.pending()
     if as_json:
         screen.emit([asdict(one) for one in waiting])
@@ -238,7 +238,7 @@ def _waiting(queue: Human, as_json: bool) -> None:
         for document in one.documents:
             shown = " ".join(f"{document.title} {document.text}".split())[:100]
             screen.say(f"     [cyan]{escape(document.id)}[/] {escape(shown)}")
-    screen.say(f"{screen.several(len(waiting), 'question')} wait" if waiting else "nothing waits")
+    screen.say(f"{screen.several(len(waiting), 'question')} open" if waiting else "no open questions")
 
 
 COMMANDS = (ask, learn, review, verifiers)

@@ -1,4 +1,4 @@
-"""What the commands share: the options of all, and how words become values."""
+"""What the commands share: common options, and parsing of their values."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from evokey.registry import Named
 from evokey.settings import FILE, place
 
 At = Annotated[Path, typer.Option("--at", help="Directory of the memory.", envvar="EVOKEY_AT")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value, for machines.")]
-Where = Annotated[list[str] | None, typer.Option(help="field=value (again: one of), year>=2020, year<2024.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
+Where = Annotated[
+    list[str] | None, typer.Option(help="Filter: field=value (repeat for alternatives), year>=2020, year<2024.")
+]
 Reader = Annotated[
     list[str] | None,
-    typer.Option("--where", help="What the reader may see, as in search: no names and no questions of others."),
+    typer.Option(
+        "--where", help="Filter of the reader's documents, as in search. Names and questions of others are not shown."
+    ),
 ]
 HERE = Path(".evokey")
 CONDITION = re.compile(r"(?P<field>[^<>=]+)(?P<sign><=|>=|=|<|>)(?P<value>.*)", re.DOTALL)
@@ -33,7 +37,7 @@ def existing(at: Path) -> evokey.Memory:
 
 
 def not_there(at: Path) -> NotAMemory:
-    return NotAMemory(f"there is no memory at {at}; make one with: evokey init --at {at}")
+    return NotAMemory(f"there is no memory at {at}; create one with: evokey init --at {at}")
 
 
 def component(said: str) -> Named:

@@ -1,4 +1,4 @@
-"""What `add` reads: files become documents with ids, and no document takes another one's id unasked."""
+"""What `add` reads: files become documents with ids, and no document replaces another one without being asked to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evokey.ingest import File, Skipped
 from evokey.types import Document
 
 NAMED = 5
-"""Files that are named of those left out, for each reason."""
+"""Skipped files that are named for each reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def _unique(found: Reading) -> Reading:
         _, other = latest.get(document.id, (document, file))
         if other != file:
             both = ingest.named_by_path(file) and ingest.named_by_path(other)
-            way_out = _apart(file.path, other.path) if both else "change one of the ids"
+            way_out = _separate(file.path, other.path) if both else "change one of the ids"
             raise InvalidDocument(f"{other.path} and {file.path} both give a document {document.id!r}; {way_out}")
         latest[document.id] = document, file
     repeated = found.repeated + len(found.documents) - len(latest)
@@ -99,7 +99,7 @@ def _check_sources(memory: evokey.Memory, sources: dict[str, str]) -> None:
                 f"--root DIR (ids are paths below DIR), or replace it with --replace"
             )
         if before != path:
-            way_out = _apart(Path(path), Path(before))
+            way_out = _separate(Path(path), Path(before))
             raise InvalidDocument(
                 f"{path} would replace the document {id!r}, which came from {before}; {way_out}; "
                 f"or, if the file has moved, replace it with --replace"
@@ -118,15 +118,15 @@ def _check_unrooted(memory: evokey.Memory, found: Reading, known: dict[str, str]
             )
 
 
-def _apart(one: Path, other: Path) -> str:
+def _separate(one: Path, other: Path) -> str:
     try:
         example = f", for example --root {os.path.commonpath([one, other])}"
-    except ValueError:  # two drives have nothing in common
+    except ValueError:  # two drives have no common path
         example = ""
     return f"tell them apart with --root DIR (ids are paths below DIR){example}"
 
 
-def show_left_out(found: Reading) -> None:
+def show_skipped(found: Reading) -> None:
     if found.repeated:
         screen.say(f"{screen.several(found.repeated, 'document')} came twice in a file: the later one counts")
     by_reason = defaultdict[str, list[Path]](list)
@@ -135,7 +135,7 @@ def show_left_out(found: Reading) -> None:
     for reason, paths in by_reason.items():
         names = ", ".join(map(_short, paths[:NAMED]))
         more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
-        screen.say(f"[yellow]left out[/] {screen.several(len(paths), 'file')} {reason}: {escape(names)}{more}")
+        screen.say(f"[yellow]skipped[/] {screen.several(len(paths), 'file')} {reason}: {escape(names)}{more}")
 
 
 def _short(path: Path) -> str:

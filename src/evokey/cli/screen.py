@@ -27,18 +27,18 @@ CONTROLS = {
     **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
     ord("\r"): "",
 }
-"""What a terminal obeys instead of showing it, or cannot write: escape sequences, overprinting, reversed text."""
+"""Characters that control a terminal, or that it cannot write: escape sequences, overprinting, reversed text."""
 JSON_CONTROLS = {code: f"\\u{code:04x}" for code in CONTROLS if code >= 0x7F}
-"""Those that JSON allows to stand as they are."""
+"""Those that JSON does not require to be escaped."""
 
 
 def visible(text: str) -> str:
-    """A text of others, which may hold anything, as it can be shown on a terminal."""
+    """Foreign text, made safe for a terminal."""
     return text.translate(CONTROLS)
 
 
 class Screen(Console):
-    """A console that no text can command: whatever is printed as a string is made visible first."""
+    """A console that executes no escape sequences: control characters are made visible first."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(visible(text), **options)
@@ -73,7 +73,7 @@ def fail(error: EvokeyError, as_json: bool) -> NoReturn:
 
 
 def interrupted(what: str, as_json: bool) -> NoReturn:
-    """Somebody pressed Ctrl-C: say what is done, and end as programs do then."""
+    """After Ctrl-C: report what is done, and exit with the usual code."""
     if as_json:
         emit({"error": "Interrupted", "message": what})
     else:
@@ -82,21 +82,21 @@ def interrupted(what: str, as_json: bool) -> NoReturn:
 
 
 @contextmanager
-def reported(as_json: bool) -> Iterator[None]:
+def report_errors(as_json: bool) -> Iterator[None]:
     """Errors raised on purpose become one line and an exit code."""
     try:
         yield
     except EvokeyError as error:
         fail(error, as_json)
     except BrokenPipeError:
-        raise  # who reads the output has enough of it
+        raise  # the reader of the output has closed it
     except OSError as error:
         fail(StorageFailed(f"the operating system refuses: {error}"), as_json)
 
 
 @contextmanager
 def working(what: str, as_json: bool) -> Iterator[None]:
-    """A spinner, for work whose end is not known."""
+    """A spinner, for work of unknown length."""
     if as_json or not errors.is_terminal:
         yield
         return
@@ -109,14 +109,14 @@ def several(count: int, what: str) -> str:
 
 
 def tracked(items: Iterable[T], what: str, as_json: bool, total: int | None = None) -> Generator[T]:
-    """A progress bar on standard error, where somebody is looking."""
+    """A progress bar on standard error, if it is a terminal."""
     with _progress(as_json) as progress:
         yield from progress.track(items, total=total, description=escape(visible(what)))
 
 
 @contextmanager
 def bar(what: str, as_json: bool, total: int) -> Iterator[Callable[[int], None]]:
-    """The same for work that says itself how much of the total is done."""
+    """The same for work that reports its own progress."""
     with _progress(as_json) as progress:
         task = progress.add_task(escape(visible(what)), total=total)
         yield lambda done: progress.update(task, completed=done)
@@ -178,11 +178,15 @@ def choice_lines(report: EpochReport) -> Iterator[str]:
         parts = [f"weight {report.weights[name]:g}"]
         if choice.step or not choice.demotion:
             parts.append(f"keys move (step {choice.step:g})" if choice.step else "keys stay")
-        parts.append("no recall rows" if choice.penalty is None else f"recall rows (penalty {choice.penalty:g})")
+        parts.append(
+            "taught questions are not keys"
+            if choice.penalty is None
+            else f"taught questions are keys (penalty {choice.penalty:g})"
+        )
         if choice.lens_parameter is not None:
-            parts.append(f"questions pass a lens ({choice.lens_parameter:g})")
+            parts.append(f"queries are mapped by a lens ({choice.lens_parameter:g})")
         if choice.demotion:
-            parts.append(f"wrong documents are pushed away ({choice.demotion:g})")
+            parts.append(f"wrong documents are demoted ({choice.demotion:g})")
         if choice.unit_weight:
-            parts.append(f"expansion units weigh {choice.unit_weight:g}")
+            parts.append(f"weight of expansion units {choice.unit_weight:g}")
         yield f"  [bold]{name}[/]: {', '.join(parts)}"

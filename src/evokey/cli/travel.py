@@ -1,4 +1,4 @@
-"""Commands to look back, undo, explain and examine: epochs, diff, rollback, explain, protect, backup, doctor."""
+"""Commands to compare, undo, explain and check: epochs, diff, rollback, explain, protect, backup, doctor."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ DOCUMENTS, QUERIES = 20, 5
 
 
 def epochs(at: At = HERE, as_json: AsJson = False) -> None:
-    """List what was learned, state by state; 0 is the untaught index. Search any with: evokey search … --epoch N."""
-    with screen.reported(as_json), existing(at) as memory:
+    """List the epochs (versions of what was learned); 0 is the untaught index. To search one: search --epoch N."""
+    with screen.report_errors(as_json), existing(at) as memory:
         found = memory.epochs()
         current = memory.stats().epoch
         if as_json:
@@ -52,14 +52,14 @@ def _epoch(one: Epoch, current: int) -> dict[str, Any]:
 
 
 def diff(
-    before: Annotated[int, typer.Argument(help="The earlier epoch; 0 is untaught.")],
-    after: Annotated[int | None, typer.Argument(help="The later one; the current epoch if left out.")] = None,
+    before: Annotated[int, typer.Argument(help="The earlier epoch; 0 is the untaught index.")],
+    after: Annotated[int | None, typer.Argument(help="The later epoch. Default: the current one.")] = None,
     where: Reader = None,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two epochs: which documents had learned what, and which taught questions are answered differently."""
-    with screen.reported(as_json), existing(at) as memory:
+    """Compare two epochs: what documents have learned, and which taught questions have other results."""
+    with screen.report_errors(as_json), existing(at) as memory:
         found = memory.diff(before, memory.stats().epoch if after is None else after, filter_of(where))
         if as_json:
             screen.emit(found.to_dict())
@@ -71,7 +71,7 @@ def _show_diff(found: EpochDiff) -> None:
     screen.say(
         f"epoch {found.before} → {found.after}: {screen.several(len(found.documents), 'document')} changed; of "
         f"{screen.several(found.queries_compared, 'taught or protected question')} {len(found.queries)} "
-        "answered differently"
+        "have different results"
     )
     _show_documents(found.documents)
     _show_queries(found.queries)
@@ -100,7 +100,7 @@ def _show_queries(queries: Sequence[QueryChange]) -> None:
         screen.say(f"  after:  {escape(', '.join(query.after[:3]))}")
     if len(changed) < len(queries):
         count = screen.several(len(queries) - len(changed), "question")
-        screen.say(f"\n[dim]{count} answered differently, and neither better nor worse[/]")
+        screen.say(f"\n[dim]{count} with different results, neither better nor worse[/]")
 
 
 def _moves(change: DocumentChange) -> str:
@@ -124,75 +124,77 @@ def _gain(change: QueryChange) -> float:
 
 
 def rollback(
-    epoch: Annotated[int, typer.Argument(help="The epoch to go back to; 0 is untaught.")],
+    epoch: Annotated[int, typer.Argument(help="The epoch to return to; 0 is the untaught index.")],
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Go back to what an older epoch had learned. Nothing is deleted: lessons that it did not have are on hold until
-    they are released (evokey lessons), and going back to the epoch before undoes it."""
-    with screen.reported(as_json), existing(at) as memory:
+    """Return to an older epoch. Nothing is deleted: lessons that it did not include are on hold until they are released
+    (evokey lessons). To undo it, roll back to the epoch before."""
+    with screen.report_errors(as_json), existing(at) as memory:
         made = memory.rollback(epoch)
         held = memory.stats().held
         if as_json:
             screen.emit({"epoch": made.number, "as": epoch, "held": held})
             return
-        screen.say(f"searches now read epoch {made.number}, which knows what epoch {epoch} knew")
+        screen.say(f"searches now use epoch {made.number}, with the same lessons as epoch {epoch}")
         if held:
             screen.say(f"{screen.several(held, 'lesson')} on hold; release them with: evokey lessons --held --release")
 
 
 def explain(
     id: Annotated[str, typer.Argument(help="The document.")],
-    query: Annotated[str | None, typer.Argument(help="A question: how does it score, and why?")] = None,
+    query: Annotated[str | None, typer.Argument(help="A question: explain the document's score for it.")] = None,
     where: Reader = None,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a document has learned, from whom, and what that does to a question."""
-    with screen.reported(as_json), existing(at) as memory:
-        told = memory.explain(id, query, where=filter_of(where))
+    """Show what a document has learned, from whom, and how that changes its score for a question."""
+    with screen.report_errors(as_json), existing(at) as memory:
+        found = memory.explain(id, query, where=filter_of(where))
         if as_json:
-            screen.emit(told.to_dict())
+            screen.emit(found.to_dict())
             return
-        _tell(told)
+        _show_explanation(found)
 
 
-def _tell(told: Explanation) -> None:
-    screen.say(f"[bold]{escape(told.document)}[/]: {screen.several(told.lesson_count, 'lesson')}")
-    for lesson in told.lessons[-20:]:
+def _show_explanation(found: Explanation) -> None:
+    screen.say(f"[bold]{escape(found.document)}[/]: {screen.several(found.lesson_count, 'lesson')}")
+    for lesson in found.lessons[-20:]:
         grade = lesson.verdicts[0].grade
         colour = "green" if grade > 0 else "red" if grade < 0 else "dim"
         who = f" [dim]by {escape(lesson.actor)}[/]" if lesson.actor else ""
         screen.say(f"  [{colour}]{grade:+g}[/] {escape(lesson.query)}{who}")
-    if told.query is None:
+    if found.query is None:
         return
-    ranks = [str(rank) if rank else "beyond 100" for rank in (told.rank_before, told.rank_after)]
-    screen.say(f"\n“{escape(told.query)}”: rank {ranks[0]} untaught, [bold]{ranks[1]}[/] now")
-    if not told.in_reach:
-        screen.say("  like no taught question: the untaught index answers it")
-    for view in told.views:
-        _tell_view(view)
+    ranks = [str(rank) if rank else "beyond 100" for rank in (found.rank_before, found.rank_after)]
+    screen.say(f"\n“{escape(found.query)}”: rank {ranks[0]} untaught, [bold]{ranks[1]}[/] now")
+    if not found.in_reach:
+        screen.say("  not similar to any taught question: the untaught index answers it")
+    for view in found.views:
+        _show_view(view)
 
 
-def _tell_view(view: View) -> None:
-    screen.say(f"  [bold]{view.retriever}[/] {view.before:.3f} → {view.after:.3f} by its {view.best_key}")
+def _show_view(view: View) -> None:
+    screen.say(f"  [bold]{view.retriever}[/] {view.before:.3f} → {view.after:.3f}, by its {view.best_key}")
     if view.query_moved_by:
         lessons = ", ".join(f"“{one.text}”" for one in view.query_moved_by)
-        screen.say(f"    the lens turned the question by {view.query_moved:.3f}, because of {escape(lessons)}")
+        screen.say(f"    the lens moved the query by {view.query_moved:.3f}, because of {escape(lessons)}")
     if view.moved:
         screen.say(f"    its key has moved by {view.moved:.3f}")
-    for pull in view.contributions[:5]:
-        screen.say(f"    {pull.amount:+.3f} from “{escape(pull.text)}”")
+    for one in view.contributions[:5]:
+        screen.say(f"    {one.amount:+.3f} from “{escape(one.text)}”")
     if view.nearest_taught:
-        screen.say(f"    nearest recall row: “{escape(view.nearest_taught)}”")
+        screen.say(f"    nearest taught question: “{escape(view.nearest_taught)}”")
     if view.terms:
         shares = ", ".join(f"{term.word} {term.before:.2f} → {term.after:.2f}" for term in view.terms[:8])
         screen.say(f"    words: {escape(shares)}")
 
 
 def protect(
-    query: Annotated[str | None, typer.Argument(help="A question that must not get worse.")] = None,
-    relevant: Annotated[list[str] | None, typer.Option("-r", "--relevant", help="Id; id=2 grades it.")] = None,
+    query: Annotated[str | None, typer.Argument(help="A question whose results must not get worse.")] = None,
+    relevant: Annotated[
+        list[str] | None, typer.Option("-r", "--relevant", help="Id of a right document; id=2 gives it a grade.")
+    ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Stop protecting the question.")] = False,
     at: At = HERE,
     as_json: AsJson = False,
@@ -201,7 +203,7 @@ def protect(
 
     Without a question: list the protected ones.
     """
-    with screen.reported(as_json), existing(at) as memory:
+    with screen.report_errors(as_json), existing(at) as memory:
         if query is not None:
             if bool(relevant) == remove:
                 raise InvalidInput("give the documents with --relevant, or --remove to stop protecting the question")
@@ -219,24 +221,24 @@ def doctor(
     rebuild: Annotated[
         bool,
         typer.Option(
-            "--rebuild", help="Make derived files again from the ledger; sound keys that took time or money stay."
+            "--rebuild", help="Rebuild derived files from the ledger; sound keys that took time or money are kept."
         ),
     ] = False,
     reencode: Annotated[
         bool,
-        typer.Option("--reencode", help="Encode documents and lessons again and learn again: a change of encoder."),
+        typer.Option("--reencode", help="Encode documents and lessons again and learn again, to change the encoder."),
     ] = False,
     encoder: Annotated[
-        list[str] | None, typer.Option(help="With --reencode: the new encoders; else what the settings say now.")
+        list[str] | None, typer.Option(help="With --reencode: the new encoders. Default: those of the settings.")
     ] = None,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Examine a memory: the ledger, and the checksums of everything derived from it."""
-    with screen.reported(as_json):
+    """Check a memory: the ledger, and the checksums of everything derived from it."""
+    with screen.report_errors(as_json):
         folder = _folder(at)
         if encoder and not reencode:
-            raise InvalidInput("--encoder changes the encoders of a memory: say --reencode too")
+            raise InvalidInput("--encoder changes the encoders of a memory: add --reencode")
         doing = "reencoding" if reencode else "rebuilding" if rebuild else "examining"
         documents: int | None = None
         report: EpochReport | None = None
@@ -252,11 +254,11 @@ def doctor(
             screen.emit({"sound": not findings, "rebuilt": documents, "learned": learned, "findings": found})
         else:
             if documents is not None:
-                screen.say(f"made the keys of {screen.several(documents, 'document')} again")
+                screen.say(f"rebuilt the keys of {screen.several(documents, 'document')} again")
             if report is not None:
                 screen.say(f"learned again: {escape(report.reason)}")
             for one in findings:
-                screen.say(f"[red]✗[/] {escape(one.what)}\n  mended by: {escape(one.mended_by)}")
+                screen.say(f"[red]✗[/] {escape(one.what)}\n  repair: {escape(one.mended_by)}")
             if not findings:
                 screen.say("[green]✓[/] the memory is sound")
         if findings:
@@ -271,12 +273,12 @@ def _folder(at: Path) -> Path:
 
 
 def backup(
-    to: Annotated[Path, typer.Argument(help="A new directory; it can be opened, or put in the memory's place.")],
+    to: Annotated[Path, typer.Argument(help="A new directory; it can be opened as a memory, or replace the original.")],
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Copy the memory as it is at one moment. Others may search it and write to it meanwhile."""
-    with screen.reported(as_json), existing(at) as memory:
+    """Copy the memory as it is at one moment, while other processes may search it and write to it."""
+    with screen.report_errors(as_json), existing(at) as memory:
         with screen.working("copying", as_json):
             memory.backup(to)
         if as_json:
