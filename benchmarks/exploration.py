@@ -89,7 +89,7 @@ def run(lab: Lab, explore: int, mistakes: float, seed: int, options: argparse.Na
     arriving = [one for _ in range(options.rounds) for one in chance.sample(taught, len(taught))]
     total, windows = sum(len(one.right) for one in taught), list[dict[str, Any]]()
     with lab.memory() as memory:
-        memory._chance = np.random.default_rng(seed)
+        memory.searcher.chance = np.random.default_rng(seed)
         stream, plain = Stream(memory, explore, mistakes, seed), Plain(memory)
         for start in range(0, len(arriving) + 1, every):
             if start:

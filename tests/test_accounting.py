@@ -32,7 +32,7 @@ def fan(memory: evokey.Memory) -> None:
 
 def publish(memory: evokey.Memory, choice: Choice) -> None:
     """An epoch with this choice, without asking whether it helps."""
-    with memory._exclusive(), memory.ledger.write():
+    with memory.ledger.write():
         memory.ledger.epochs.append(
             Epoch(0, "evolve", memory.ledger.lessons.last, {"given": choice}, {"given": 1.0}, 0.0, {})
         )

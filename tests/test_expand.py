@@ -130,7 +130,7 @@ def test_recorded_expansions_lift_bm25_as_published(opened: Opener, dataset: Any
         grades = {place[id]: float(grade) for id, grade in relevant.items()}
         plain.append(ndcg([place[hit.id] for hit in memory.search(query)], grades))
         try:
-            expansion = memory._expanding().ask(query, memory._look)
+            expansion = memory.components.expanding().ask(query, memory.searcher.look)
         except ExpansionFailed:
             expansion = Expansion(query, (), "query")
         expanded.append(ndcg([place[hit.id] for hit in memory.search(query, expansion=expansion)], grades))

@@ -14,8 +14,9 @@ from conftest import Opener
 from expanders.scripted import Scripted
 
 import evokey
-from evokey import forgetting, memory
 from evokey.erasure import Erasure
+from evokey.forgetting import forget, places
+from evokey.forgetting.places import TaughtTexts
 from evokey.ledger.forgets import Forgets
 from evokey.ledger.sqlite.database import SQLite
 from evokey.llm import cached, recorded
@@ -54,8 +55,8 @@ def test_forget_says_how_many_lessons_and_that_all_is_erased(taught: evokey.Memo
 def test_while_a_reader_holds_the_log_forget_is_pending_and_the_next_writer_finishes_it(
     taught: evokey.Memory, tmp_path: Path, opened: Opener, next_writer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "READERS", 0.0)
-    monkeypatch.setattr(memory, "TRIED_EVERY", 0.0)
+    monkeypatch.setattr(forget, "PATIENCE", 0.0)
+    monkeypatch.setattr(forget, "PAUSE", 0.0)
     with closing(sqlite3.connect(tmp_path / "kb" / "ledger.sqlite", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM lessons").fetchone()
@@ -75,7 +76,7 @@ def test_while_a_reader_holds_the_log_forget_is_pending_and_the_next_writer_fini
     assert holds(tmp_path / "kb", "zebracorn") == []
 
 
-@pytest.mark.parametrize("step", ["places", "clean", "empty_log"])
+@pytest.mark.parametrize("step", ["forget", "clean", "empty_log"])
 def test_a_forget_that_is_interrupted_at_any_step_is_finished_at_the_next_open(
     taught: evokey.Memory, tmp_path: Path, opened: Opener, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,7 +84,7 @@ def test_a_forget_that_is_interrupted_at_any_step_is_finished_at_the_next_open(
         raise KeyboardInterrupt
 
     owner = {
-        "places": forgetting,
+        "forget": TaughtTexts,
         "clean": Forgets,
         "empty_log": SQLite,
     }[step]
@@ -104,7 +105,7 @@ def test_a_file_in_use_leaves_the_forget_pending_and_names_the_file(
     from evokey.verifiers import human
 
     monkeypatch.setattr(human, "PATIENCE", 0.0)
-    monkeypatch.setattr(memory, "TRIED_EVERY", 0.0)
+    monkeypatch.setattr(forget, "PAUSE", 0.0)
     taught.learn(SECRET)  # nobody can tell: it waits for a person
     with closing(sqlite3.connect(tmp_path / "kb" / "human.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -229,8 +230,8 @@ def test_parts_inside_parts_are_on_the_list_and_foreign_recordings_are_not(tmp_p
         llm={"name": "budgeted", "at": str(tmp_path / "tally"), "llm": inner},
         verifier={"name": "judge", "llm": {"name": "recorded", "at": "/else/w.jsonl", "mode": "record", "llm": "x"}},
     )
-    places = forgetting.places(settings, tmp_path, [])
-    files = {one.path for one in places if isinstance(one, forgetting.KeptFile)}
+    found = places.places(settings, tmp_path, [])
+    files = {one.path for one in found if isinstance(one, places.KeptFile)}
     assert files == {tmp_path / "human.sqlite", tmp_path / "in.sqlite", Path("/else/w.jsonl")}
 
 

@@ -282,7 +282,7 @@ def test_what_another_process_proposed_is_published_as_if_evolved_here(
     here.evolve()
     proposed = pickle.loads(pickle.dumps(there.propose()))
     monkeypatch.setattr(there.index, "composed", None)
-    report = there._adopt(proposed)
+    report = there.adopt(proposed)
     assert report is not None and report.published
     for query in [*QUESTIONS, "undo a change"]:
         assert state_of(there, query) == state_of(here, query)

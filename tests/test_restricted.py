@@ -23,6 +23,7 @@ from evokey.errors import InvalidDocument, InvalidInput, InvalidSettings, Unknow
 from evokey.evolution import lens_training
 from evokey.evolution.guarded import Guarded
 from evokey.evolution.policy import Policy
+from evokey.evolution.proposing import protected_queries
 from evokey.memory import Memory
 from evokey.registry import COMPONENTS, Component
 from evokey.stores import collection, compiled
@@ -153,7 +154,7 @@ def seen(memory: Memory, epochs: Sequence[int], readers: Sequence[str]) -> list[
         asked = _vector(memory, query)
         found += [bits(memory.search(query, 8, where, **asked))]
         found += [bits(memory.search(query, 8, where, epoch=epoch, **asked)) for epoch in epochs]
-        memory._chance = np.random.default_rng(1)
+        memory.searcher.chance = np.random.default_rng(1)
         found += [bits(memory.search(query, 6, where, explore=3, **asked))]
         if not memory.index.given:
             for way in ("blend", "concat", "fuse"):
@@ -166,10 +167,10 @@ def seen(memory: Memory, epochs: Sequence[int], readers: Sequence[str]) -> list[
     stats = memory.stats(where)
     found.append((stats.documents, stats.lessons, stats.set_aside, stats.documents_touched, stats.bytes))
     looking = Looking()
-    memory._reranker = looking
+    memory.searcher.reranker = looking
     for query in PROBES:
         memory.search(query, 5, where, **_vector(memory, query))
-    memory._reranker = None
+    memory.searcher.reranker = None
     return [*found, looking.shown, memory.traffic(where)]
 
 
@@ -328,13 +329,13 @@ def test_an_older_epoch_and_a_rollback_know_what_restricted_documents_knew_then(
 
 
 def test_expanders_that_read_documents_are_shown_public_ones_alone(pages: Memory) -> None:
-    assert {one.id for one in pages._look("what canteen board earns", 10)} <= {"menu", "map", "bikes"}
+    assert {one.id for one in pages.searcher.look("what canteen board earns", 10)} <= {"menu", "map", "bikes"}
 
 
 def test_a_restricted_lesson_does_not_say_whether_an_intent_was_really_known(pages: Memory) -> None:
     expansion = Expansion("soup of the day", (Unit("stew"),), "hyde", model="m")
-    identity = pages._expanding().expander.identity
-    with pages._exclusive(), pages.ledger.write():
+    identity = pages.components.expanding().expander.identity
+    with pages.ledger.write():
         pages.ledger.expansions.put(expansion, identity, 0.0)
         pages.ledger.expansions.put(replace(expansion, query="soup today", like="soup of the day"), identity, 0.0)
     pages.feedback("soup of the day", ["menu"])
@@ -438,7 +439,7 @@ def test_a_memory_whose_field_already_holds_objects_does_not_open_with_the_setti
 def test_the_protection_of_a_page_that_was_restricted_later_does_not_count(pages: Memory) -> None:
     pages.protect("stew", ["menu", "map"])
     pages.add([replace(PAGES[2], metadata={"access": "hr", "reader": "hr"})])
-    assert {id for said in pages._public_protected().values() for id in said} == {4}
+    assert {id for said in protected_queries(pages.index, pages.ledger).values() for id in said} == {4}
 
 
 def test_exploring_where_nothing_is_found_finds_nothing(made: Callable[..., Memory]) -> None:
@@ -472,6 +473,6 @@ def test_a_proposal_of_another_process_is_not_adopted_if_other_documents_are_res
     pages.feedback("noon stew", ["menu"])
     proposed = pages.propose()
     pages.add([replace(PAGES[2], metadata={"access": "hr", "reader": "hr"})])
-    assert pages._adopt(proposed) is None
-    again = pages._adopt(pages.propose())
+    assert pages.adopt(proposed) is None
+    again = pages.adopt(pages.propose())
     assert again is not None and (again.published, again.restricted, dict(again.choice)) == (True, 1, {})

@@ -192,6 +192,13 @@ def _texts(found: list[Any], what: str) -> list[str]:
     return found
 
 
+def criteria(query_: str | None, actor_: str | None, document_: str | None) -> dict[str, Any]:
+    """By what lessons are chosen: those criteria that are given."""
+    found: dict[str, Any] = {} if query_ is None else {"query": query(query_)}
+    found |= {} if actor_ is None else {"actor": actor(actor_, new=False)}
+    return found | ({} if document_ is None else {"document": ids([document_])[0]})
+
+
 def numbers(given: Iterable[int]) -> list[int]:
     """Numbers of lessons."""
     if isinstance(given, str) or not isinstance(given, Iterable):

@@ -241,7 +241,7 @@ def test_the_papers_gain_is_what_appending_a_unit_adds(opened: Opener, keys: str
         for key, known in scores.items():
             chosen = sorted(known, key=lambda text: (-known[text], text))[:2]
             added[key] = sorted({*added[key], *chosen}) if accumulate else chosen
-    replay = Replay(memory._policy, retriever, log.successes)  # type: ignore[arg-type]
+    replay = Replay(memory.policy, retriever, log.successes)  # type: ignore[arg-type]
     replay.run(log.marks)
     for (id, place), known in scores.items():
         number = memory.ledger.documents.numbers([id])[id]
@@ -275,7 +275,7 @@ def test_the_papers_gain_is_found_again_in_the_score(opened: Opener) -> None:
             memory.feedback(query, relevant=["apple"], units=[unit])
             memory.evolve()
             log, before = memory.index.log(memory.ledger.lessons.last), dict(ranking(memory, query, 20, epoch=0))
-            replay = Replay(memory._policy, memory.index.retrievers[0], log.successes)  # type: ignore[arg-type]
+            replay = Replay(memory.policy, memory.index.retrievers[0], log.successes)  # type: ignore[arg-type]
             replay.run(log.marks)
             for id, after in ranking(memory, query, 20):
                 gains = replay.scores[replay.touched.rows(numbers[id]).start]

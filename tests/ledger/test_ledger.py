@@ -238,14 +238,14 @@ def test_searches_do_not_wait_for_evolve(opened: Opener, monkeypatch: pytest.Mon
     memory.add([evokey.Document(id, text, title) for id, (title, text) in COMMANDS.items()])
     memory.feedback("rescue my afternoon", relevant=["git-bisect"])
     entered, leave = threading.Event(), threading.Event()
-    propose = memory._policy.propose
+    propose = memory.policy.propose
 
     def slow(*arguments: object) -> object:
         entered.set()
         leave.wait(30)
         return propose(*arguments)
 
-    monkeypatch.setattr(memory._policy, "propose", slow)
+    monkeypatch.setattr(memory.policy, "propose", slow)
     evolving = threading.Thread(target=memory.evolve)
     evolving.start()
     assert entered.wait(30)

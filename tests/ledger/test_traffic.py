@@ -102,13 +102,13 @@ def test_taught_queries_are_not_shown_as_traffic(opened: Opener, monkeypatch: py
         memory.search(query)
     memory.feedback(QUERIES[0], relevant=["1"])
     shown: list[tuple[str, ...]] = []
-    propose = memory._policy.propose
+    propose = memory.policy.propose
 
     def watched(*given: object) -> object:
         shown.append(given[5])  # type: ignore[arg-type]
         assert set(given[3]["bm25"]) >= set(given[5])  # type: ignore[call-overload,index]
         return propose(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(memory._policy, "propose", watched)
+    monkeypatch.setattr(memory.policy, "propose", watched)
     memory.evolve()
     assert sorted(shown[0]) == sorted(QUERIES[1:10])

@@ -252,7 +252,7 @@ class Taught(Plain):
 
     def gains(self) -> Mapping[str, Sequence[float]]:
         """Of the paper's rule, in batches of BATCH lessons, keys evolving whenever these are saturated."""
-        if not isinstance(self._memory._policy, Paper):
+        if not isinstance(self._memory.policy, Paper):
             return {}
         index = self._memory.index
         epoch = self._memory.epochs()[-1]

@@ -99,3 +99,7 @@ class Policy(Protocol):
     def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
         """What the lessons of a log give to one retriever, with a choice once made."""
         ...
+
+
+def credits_retrieved(policy: Policy) -> bool:
+    return bool(getattr(policy, "credits_retrieved", False))

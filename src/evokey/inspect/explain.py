@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from evokey.ledger.ledger import Ledger
+from evokey.search.fusion import DEPTH
+from evokey.search.index import Index
 from evokey.search.overlay import Overlay
 from evokey.search.retriever import Retriever
 from evokey.stores.embedded import Block
 from evokey.stores.late import brought
 from evokey.stores.sparse import SparseBlock, SparseQuestion
-from evokey.types import Contribution, Explanation, Scores, Term, View
+from evokey.types import Contribution, Explanation, Numbers, Ranking, Scores, Term, Vectors, View
 
 NAMED = 3
 """Taught queries that are named as the reason for what a lens does."""
@@ -21,6 +24,33 @@ NAMED = 3
 
 HIDDEN = "(not shown)"
 """In the place of a taught text, for a caller who is not the owner."""
+
+
+def explain(
+    index: Index, ledger: Ledger, id: str, query: str | None, vector: Vectors | None, among: Numbers | None
+) -> Explanation:
+    """What a document has learned; with a query, its score and rank before that and after. among: the documents that a
+    caller who is not the owner may know of."""
+    number, lessons = ledger.documents.numbers([id], among)[id], ledger.lessons.about(id)
+    if query is None:
+        return Explanation(id, lessons, None, None, None, [], len(lessons))
+    before, learned = index.overlays(0), index.overlays()
+    after, _ = index.within_reach(query, learned, vector)
+    ranks = {
+        when: _rank(index.ranked(query, DEPTH, known, among, vector), number)
+        for when, known in (("rank_before", before), ("rank_after", after))
+    }
+    views = [
+        view(one, one.question(query, after.of[one.name].learned, vector), number, after.of[one.name])
+        for one in index.retrievers
+    ]
+    in_reach = learned.beyond is None or after is not learned.beyond
+    return Explanation(id, lessons, query, views=views, lesson_count=len(lessons), in_reach=in_reach, **ranks)
+
+
+def _rank(ranking: Ranking, number: int) -> int | None:
+    found = np.flatnonzero(ranking.numbers == number)
+    return int(found[0]) + 1 if len(found) else None
 
 
 def without_names(told: Explanation) -> Explanation:

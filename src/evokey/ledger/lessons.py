@@ -49,30 +49,21 @@ class Lessons:
     def last(self) -> int:
         return int(self._db.one("SELECT coalesce(max(number), 0) FROM lessons")[0])
 
-    def append(
-        self,
-        query: str,
-        units: Sequence[str],
-        verdicts: Sequence[Verdict],
-        *,
-        actor: str | None,
-        verifier: str,
-        time: float,
-        vector: Vectors | None,
-        retrieved: Sequence[str] = (),
-    ) -> Lesson:
-        blob = None if vector is None else vector.tobytes()
-        shown = json.dumps(list(retrieved))
+    def append(self, lesson: Lesson, vector: Vectors | None, retrieved: Sequence[str] = ()) -> Lesson:
+        """The same lesson with its number. vector: the query's, where the caller handed it in; retrieved: ids of what
+        the query found, where a policy asks."""
+        told = (lesson.query, json.dumps(list(lesson.units)), lesson.actor, lesson.verifier, lesson.time)
+        more = (json.dumps(list(retrieved)), None if vector is None else vector.tobytes())
         with self._db.write():
             number = self._db.insert(
                 "INSERT INTO lessons(query, units, actor, verifier, time, retrieved, vector) VALUES (?,?,?,?,?,?,?)",
-                (query, json.dumps(list(units)), actor, verifier, time, shown, blob),
+                (*told, *more),
             )
             self._db.run_many(
                 "INSERT INTO verdicts VALUES (?,?,?,?)",
-                [(number, verdict.document, verdict.hash, verdict.grade) for verdict in verdicts],
+                [(number, verdict.document, verdict.hash, verdict.grade) for verdict in lesson.verdicts],
             )
-        return Lesson(number, query, tuple(units), tuple(verdicts), actor, verifier, time)
+        return replace(lesson, number=number)
 
     def credits(self, up_to: int, omitted: Omitted = NONE) -> list[Credit]:
         """Verdicts that hold today, of the lessons up to a number, in order of arrival."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evokey import memory as memory_
-from evokey.loop.watch import _receive, _send
+from evokey.loop.pipe import receive, send
 
 
 def main(folder: Path, allow: Sequence[str]) -> None:
@@ -19,15 +19,15 @@ def main(folder: Path, allow: Sequence[str]) -> None:
     with memory_.open(folder, allow=allow) as memory:
         while True:
             try:
-                what, arguments = _receive(sys.stdin.buffer)
+                what, arguments = receive(sys.stdin.buffer)
             except EOFError:
                 return
             try:
                 answer = memory.think(*arguments) if what == "think" else memory.propose()
             except Exception as error:  # noqa: BLE001 - whatever it is, the learner must hear of it
-                _send(answers, (False, f"{type(error).__name__}: {error}"))
+                send(answers, (False, f"{type(error).__name__}: {error}"))
             else:
-                _send(answers, (True, answer))
+                send(answers, (True, answer))
 
 
 if __name__ == "__main__":

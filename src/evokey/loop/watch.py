@@ -9,28 +9,21 @@ that process also proposes new keys and composes them; here they are only publis
 from __future__ import annotations
 
 import logging
-import os
-import pickle
-import struct
-import subprocess
-import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
 
 from evokey.erasure import Erasure
 from evokey.errors import MemoryBusy
 from evokey.evolution.ndcg import ndcg
+from evokey.evolution.publishing import Draft
 from evokey.evolution.saturation import Saturation
-from evokey.ledger.documents import Position
-from evokey.loop.loop import Thought
-from evokey.search.index import Overlays
-from evokey.types import EpochReport, LearnReport, Numbers
+from evokey.loop.pipe import Thinker
+from evokey.loop.think import Thought
+from evokey.types import EpochReport, LearnReport
 
 T = TypeVar("T")
 log = logging.getLogger("evokey")
@@ -46,23 +39,6 @@ BUSY = 1.0
 """Seconds after which a write is tried again that another process held up."""
 QUIET = 2.0
 """Seconds without a query after which keys evolve with what there is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proposed:
-    """What evolve would publish, and the state it holds for."""
-
-    report: EpochReport
-    up_to: int
-    omitted: frozenset[int]
-    """Lessons on hold."""
-    lessons: int
-    epoch: int
-    position: Position
-    overlays: Overlays
-    """Composed where they were proposed, for these documents."""
-    restricted: Numbers
-    """Documents that were restricted then."""
 
 
 @dataclass(slots=True)
@@ -83,7 +59,7 @@ class Learner:
         self,
         thinker: Thinker,
         remember: Callable[[Thought], LearnReport],
-        adopt: Callable[[Proposed], EpochReport | None],
+        adopt: Callable[[Draft], EpochReport | None],
         *,
         batch: int,
         budget: int | None,
@@ -146,7 +122,7 @@ class Learner:
             while (query := self._next(pending > 0)) is not None:
                 began = time.thread_time()
                 if query:
-                    report = self._learned(query)
+                    report = self._learn(query)
                     if report is not None and report.lesson is not None:
                         gains.append(shortfall(report))
                         pending += 1
@@ -182,7 +158,7 @@ class Learner:
         with self._change:
             self._change.wait_for(lambda: self._ending, seconds)
 
-    def _learned(self, query: str) -> LearnReport | None:
+    def _learn(self, query: str) -> LearnReport | None:
         try:
             thought: Thought = self._thinker.ask("think", query)
             report = self._insist(lambda: self._remember(thought))
@@ -218,8 +194,8 @@ class Learner:
             log.warning("the background learner rests: its budget of %d calls is spent", self._budget)
 
     def _evolve(self) -> None:
-        proposed: Proposed = self._thinker.ask("propose")
-        report = self._insist(lambda: self._adopt(proposed))
+        draft: Draft = self._thinker.ask("propose")
+        report = self._insist(lambda: self._adopt(draft))
         if report is not None and report.published:
             self.progress.epochs += 1
 
@@ -234,59 +210,3 @@ def shortfall(report: LearnReport) -> float:
         if one.grade > 0
     }
     return 1 - float(ndcg(list(range(len(report.found))), grades)) if grades else 0.0
-
-
-@dataclass
-class Thinker:
-    """The other process: it opens the memory, and answers what it is asked."""
-
-    folder: Path
-    allow: Sequence[str] = ()
-    """What its opening may reach: the same that was allowed here."""
-    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
-    _stopped: bool = field(default=False, init=False)
-
-    def ask(self, what: str, *arguments: Any) -> Any:
-        process = self._started()
-        assert process.stdin is not None and process.stdout is not None
-        _send(process.stdin, (what, arguments))
-        done, value = _receive(process.stdout)
-        if not done:
-            raise RuntimeError(value)
-        return value
-
-    def stop(self) -> None:
-        self._stopped = True
-        process = self._process
-        if process is not None:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                with suppress(OSError, ValueError):  # half a message may be on its way
-                    pipe.close() if pipe is not None else None
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._stopped:
-            raise EOFError("stopped")
-        if self._process is None:
-            command = [sys.executable, "-m", "evokey.loop.thinker", str(self.folder), *self.allow]
-            source = str(Path(__file__).parents[2])
-            path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
-            )
-        return self._process
-
-
-def _send(pipe: IO[bytes], value: Any) -> None:
-    data = pickle.dumps(value)
-    pipe.write(struct.pack("<Q", len(data)) + data)
-    pipe.flush()
-
-
-def _receive(pipe: IO[bytes]) -> Any:
-    head = pipe.read(8)
-    if len(head) < 8:
-        raise EOFError("the other process has ended")
-    data = pipe.read(*struct.unpack("<Q", head))
-    return pickle.loads(data)

@@ -1,7 +1,5 @@
-"""The loop: expand → search → answer → verify. What was verified becomes a lesson, and nothing else does.
-
-Thinking reads, remembering writes: a background learner thinks in a process of its own.
-"""
+"""Think about a query: expand → search → answer → verify. Writes nothing: a background learner does it in a process of
+its own, and remember.py makes a lesson of what was verified."""
 
 from __future__ import annotations
 
@@ -10,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evokey.errors import ExpansionFailed, ServiceFailed
-from evokey.protocols import Generator, Verifier
+from evokey.loop.components import Components
+from evokey.protocols import Look, Verifier
 from evokey.types import Answer, Attempt, Expansion, Hit, Ruling, Spent
 from evokey.verifiers.unified import Unified
 
@@ -61,41 +60,41 @@ class Thought:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
-    known: Callable[[str], Expansion | None]
-    expand: Callable[[str], Expansion]
+class Steps:
+    """What a query goes through."""
+
+    components: Components
     search: Callable[..., list[Hit]]
     """(query, k, expansion=…)"""
-    generator: Callable[[bool], Generator | None]
-    """Made when it is first needed: a model may take seconds to load. True: one that answers from what it knows."""
-    verifier: Callable[[Attempt], Verifier]
-    """Who judges an attempt: that may depend on what is known to be right."""
+    look: Look
+    """What an expander reads."""
 
     def think(self, query: str, expected: Sequence[str] = (), relevant: Mapping[str, float] | None = None) -> Thought:
         """Everything up to the ruling. What fails on the way costs one warning, and the ruling abstains."""
-        known = self.known(query)
+        expanding, forgets = self.components.expanding(), self.components.forgets
+        known = expanding.known(query)
         try:
-            expansion = known or self.expand(query)
+            expansion = known or expanding.ask(query, self.look)
         except (ExpansionFailed, ServiceFailed) as error:
-            return self._failed(query, error)
+            return _fail(query, error, forgets)
         hits = tuple(self.search(query, SHOWN, expansion=expansion if expansion.units else None))
         attempt = Attempt(query, hits, None, tuple(expected), relevant)
-        thought = Thought(query, expansion, hits, None, Ruling(None), known=known is not None)
-        verifier = self.verifier(attempt)
+        thought = Thought(query, expansion, hits, None, Ruling(None), known=known is not None, forgets=forgets)
+        verifier = self.components.verifier(attempt)
         try:
             attempt = replace(attempt, answer=self._answer(attempt, verifier))
             thought = replace(thought, answer=attempt.answer, by=verifier.identity)
-            return replace(thought, ruling=self._ruling(attempt, verifier))
+            return replace(thought, ruling=self._judge(attempt, verifier))
         except ServiceFailed as error:
-            return replace(thought, ruling=Ruling(None, reason=str(error)), trouble=_warned(query, error))
+            return replace(thought, ruling=Ruling(None, reason=str(error)), trouble=_warn(query, error))
 
     def _answer(self, attempt: Attempt, verifier: Verifier) -> Answer | None:
         if verifier.looks_at == "retrieval" or not attempt.hits:
             return None
-        generator = self.generator(False)
+        generator = self.components.generator
         return None if generator is None else generator.answer(attempt.query, attempt.hits[:READ])
 
-    def _ruling(self, attempt: Attempt, verifier: Verifier) -> Ruling:
+    def _judge(self, attempt: Attempt, verifier: Verifier) -> Ruling:
         """With the further attempts that a verifier's controls ask for: without the expansion, without documents."""
         if not isinstance(verifier, Unified) or not (verifier.gain or verifier.control):
             return verifier.verify(attempt)
@@ -103,17 +102,19 @@ class Loop:
         if verifier.gain:
             plain = replace(attempt, hits=tuple(self.search(attempt.query, SHOWN)), answer=None)
             plain = replace(plain, answer=self._answer(plain, verifier))
-        generator = self.generator(True) if verifier.control else None
+        generator = self.components.closed_generator if verifier.control else None
         if generator is not None:
             closed = replace(attempt, hits=(), answer=generator.answer(attempt.query, ()))
         ruling = verifier.verify_against(attempt, plain, closed)
         further = [one.answer.spent for one in (plain, closed) if one is not None and one.answer is not None]
         return replace(ruling, spent=sum(further, ruling.spent))
 
-    def _failed(self, query: str, error: Exception) -> Thought:
-        return Thought(query, None, (), None, Ruling(None, reason=str(error)), trouble=_warned(query, error))
+
+def _fail(query: str, error: Exception, forgets: int) -> Thought:
+    ruling = Ruling(None, reason=str(error))
+    return Thought(query, None, (), None, ruling, trouble=_warn(query, error), forgets=forgets)
 
 
-def _warned(query: str, error: Exception) -> str:
+def _warn(query: str, error: Exception) -> str:
     log.warning("nothing is learned from %r: %s", query[:60], str(error))
     return str(error)

@@ -1,65 +1,21 @@
-"""Forgetting to the last byte: the list of all places that keep queries or answers, and the order in which they erase.
-
-The ledger deletes lessons and notes what is to be erased, in one transaction (memory.py). Then the places outside of
-the ledger erase, then the ledger's tables are written anew, then its write-ahead log is emptied, then the note goes.
-Each step may be repeated. A crash, a file in use or a reader of the log leaves the note, and the next writer goes on
-from there.
-"""
+"""Every place outside of the ledger that keeps queries or answers of a memory."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evokey.encoders.cached import FILE as ENCODED
 from evokey.erasure import PATIENCE, Erasure, Place, scrub
-from evokey.errors import MemoryBusy, StorageFailed
-from evokey.ledger.ledger import Ledger
 from evokey.llm import cached, recorded
 from evokey.registry import name_and_options
 from evokey.search.retriever import TAUGHT, Retriever
 from evokey.settings import HUMAN, Settings
 from evokey.verifiers import human
-
-READ = "another process is reading the ledger; the next write after it is done empties the write-ahead log"
-
-
-@dataclass(frozen=True)
-class Eraser:
-    """Finishes what was noted."""
-
-    ledger: Ledger
-    places: Sequence[Place]
-
-    def finish(self, patience: float = 0.0) -> str | None:
-        """Erase what is noted, as far as that is possible now. Returns what it waits for; None: nothing is left.
-
-        patience: seconds for which readers of the ledger are waited for.
-        """
-        if self.ledger.forgets.waits_for is None:
-            return None
-        try:
-            reason = self._erase(patience)
-        except (OSError, sqlite3.Error, StorageFailed, MemoryBusy) as error:
-            reason = f"a file cannot be changed now ({error}); the next write tries again"
-        if reason is not None:
-            with suppress(StorageFailed, MemoryBusy):  # it is told in any case
-                self.ledger.forgets.wait(reason)
-        return reason
-
-    def _erase(self, patience: float) -> str | None:
-        erasures = self.ledger.forgets.erasures()
-        for place in self.places if erasures else ():
-            for erasure in erasures:
-                place.forget(erasure)
-        if not self.ledger.scrub(patience):
-            return READ
-        self.ledger.forgets.finish()
-        return None
 
 
 @dataclass(frozen=True)

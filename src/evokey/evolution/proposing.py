@@ -1,0 +1,114 @@
+"""Lessons → what evolve would publish: the policy is shown what was taught, and its choice is put into a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from evokey.errors import InvalidInput
+from evokey.evolution import pools as pools_
+from evokey.evolution.judgements import Judgements
+from evokey.evolution.policy import Policy, Proposal
+from evokey.evolution.restricted import Own
+from evokey.ledger.ledger import Ledger
+from evokey.ledger.lessons import Omitted
+from evokey.search.index import Index
+from evokey.types import EpochReport
+
+SEARCHED = 256
+"""Queries of the traffic that a policy is shown."""
+
+
+def propose(
+    index: Index, ledger: Ledger, policy: Policy, up_to: int, omitted: Omitted, *, keep: bool = True
+) -> EpochReport:
+    """What evolve would publish of the lessons up to a number, without some. keep: write the pools that were made."""
+    log = index.log(up_to, omitted)
+    report, apart = _judge(index, ledger, policy, log.taught, keep=keep), _count_restricted(log.own)
+    reason = report.reason + _learned_apart(apart) + on_hold(len(ledger.lessons.held()))
+    return replace(report, reason=reason, restricted=apart)
+
+
+def _judge(index: Index, ledger: Ledger, policy: Policy, lessons: Judgements, *, keep: bool) -> EpochReport:
+    """Ask the policy what the lessons are worth; an empty choice means the untaught index."""
+    empty = EpochReport(False, "", index.epoch, None, None, {}, {}, len(lessons.queries), 0)
+    if not lessons.queries:
+        return replace(empty, reason="no lesson says which document was right: nothing to learn")
+    proposal = _ask(index, ledger, policy, lessons, keep=keep)
+    report = replace(empty, held_out=proposal.held_out, taught=proposal.taught, unrelated=proposal.unrelated)
+    if not proposal.changes:
+        return replace(report, reason="no choice is better than the untaught index: nothing to publish")
+    pushed = lessons.wrong if any(one.demotion for one in proposal.choice.values()) else {}
+    touched = set[int]().union(*lessons.grades.values(), *pushed.values())
+    return replace(
+        report,
+        reason=_reason(proposal),
+        choice=proposal.choice,
+        weights=proposal.weights,
+        reach=proposal.reach,
+        documents=len(touched),
+    )
+
+
+def _ask(index: Index, ledger: Ledger, policy: Policy, lessons: Judgements, *, keep: bool) -> Proposal:
+    protected = Judgements(protected_queries(index, ledger), {})
+    known = {*lessons.queries, *protected.queries}
+    searched = ledger.traffic.queries() if policy.hears else []
+    traffic = tuple(query for query in searched if query not in known)[:SEARCHED]
+    wanted = list(dict.fromkeys([*lessons.queries, *protected.queries, *traffic]))
+    pools = {
+        one.name: pools_.update(one, wanted, ledger.pools, index.position, index.live, keep=keep)
+        for one in index.retrievers
+    }
+    return policy.propose(index.retrievers, index.fusion, lessons, pools, protected, traffic)
+
+
+def protected_queries(index: Index, ledger: Ledger) -> dict[str, Mapping[int, float]]:
+    """Those that the guard listens to, with the numbers of their documents: it must not hear of restricted ones."""
+    apart = set(index.restricted.tolist())
+    public = {
+        query: {number: grade for number, grade in grades.items() if number not in apart}
+        for query, grades in ledger.protected.numbered().items()
+    }
+    return {query: grades for query, grades in public.items() if grades}
+
+
+def check_public(index: Index, restricted: str | None, numbers: Mapping[str, int]) -> None:
+    """Refuse to protect a restricted document. restricted: the field of the metadata that marks these."""
+    apart = set(index.restricted.tolist())
+    for id, number in numbers.items():
+        if number in apart:
+            raise InvalidInput(
+                f"document {id!r} is restricted (metadata {restricted!r}): the guard chooses for everybody, so a "
+                f"restricted document cannot be protected. Protect public documents only."
+            )
+
+
+def on_hold(lessons: int) -> str:
+    """What is added to a reason."""
+    if not lessons:
+        return ""
+    return f"; {lessons} lesson{'s are' if lessons > 1 else ' is'} on hold (evokey lessons --held)"
+
+
+def _count_restricted(own: Own | None) -> int:
+    """How many restricted documents lessons speak of."""
+    return 0 if own is None else len(set[int]().union(*own.grades.values(), *own.wrong.values()))
+
+
+def _learned_apart(documents: int) -> str:
+    """What is added to a reason."""
+    if not documents:
+        return ""
+    return f"; {documents} restricted document{'s' if documents > 1 else ''} learned apart, each from its own lessons"
+
+
+def _reason(proposal: Proposal) -> str:
+    if proposal.taught is None:
+        return "what was verified is learned: this policy has no guard"
+    taught = f"taught queries {proposal.taught.before:.3f} → {proposal.taught.after:.3f}"
+    if proposal.held_out is None:
+        return f"{taught} (nDCG@10); too few queries to cross-fit, so recall rows alone"
+    held, others = proposal.held_out, proposal.unrelated
+    unrelated = "" if others is None else f", unrelated ones {others.before:.3f} → {others.after:.3f}"
+    return f"held-out queries {held.before:.3f} → {held.after:.3f}, {taught}{unrelated} (nDCG@10)"

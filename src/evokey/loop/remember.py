@@ -1,0 +1,112 @@
+"""What was verified becomes a lesson in the ledger, and nothing else does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from evokey import checks
+from evokey.erasure import Erasure
+from evokey.errors import InvalidInput
+from evokey.evolution import pools
+from evokey.evolution.policy import Policy, credits_retrieved
+from evokey.ledger.ledger import Ledger
+from evokey.loop.expand import Expanding
+from evokey.loop.think import Thought
+from evokey.search.index import Index
+from evokey.search.upkeep import keep_traffic
+from evokey.types import LearnReport, Lesson, Ruling, Spent, Vectors, Verdict
+
+RETRIEVED = 100
+"""How much of what a verified query finds is recorded for a policy that credits that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What somebody, or a verifier, says of documents for a query, checked."""
+
+    query: str
+    grades: Mapping[str, float]
+    units: Sequence[str]
+    actor: str | None
+    vector: Vectors | None
+    by: str
+
+
+@dataclass(frozen=True)
+class Recorder:
+    index: Index
+    ledger: Ledger
+    policy: Policy
+    expanding: Callable[[], Expanding]
+    now: Callable[[], float]
+
+    def record(self, said: Feedback) -> Lesson:
+        """Write a lesson, all that goes with it, and the pools of its query, in one transaction."""
+        ledger, numbers = self.ledger, self.ledger.documents.numbers(said.grades)
+        apart = set(self.index.restricted.tolist())
+        hashes = {one.id: one.hash for one in ledger.documents.fetch(numbers.values()).values()}
+        verdicts = tuple(Verdict(id, grade, hashes[id]) for id, grade in said.grades.items())
+        public = [id for id, grade in said.grades.items() if grade > 0 and numbers[id] not in apart]
+        with ledger.write():
+            new = Lesson(0, said.query, tuple(said.units), verdicts, said.actor, said.by, self.now())
+            lesson = ledger.lessons.append(new, said.vector, self._retrieve(said))
+            self.expanding().judged(said.query, public)
+            self.index.remember()
+            keep_traffic(self.index, ledger)
+            for one in self.index.retrievers:
+                ledger.pools.put(one.name, {said.query: pools.make(one, said.query, self.index.position)})
+        return lesson
+
+    def check(self, said: Feedback) -> Feedback:
+        if said.units and self.index.given is not None:
+            raise InvalidInput("units need an encoder; this memory takes its vectors from the caller (encoder 'given')")
+        return said
+
+    def _retrieve(self, said: Feedback) -> list[str]:
+        """What the (expanded) query finds now: the paper's rule credits that, and no other policy asks."""
+        if not credits_retrieved(self.policy):
+            return []
+        text = " ".join([said.query, *said.units])
+        found = self.index.ranked(text, RETRIEVED, self.index.overlays(), None, said.vector).numbers.tolist()
+        documents = self.ledger.documents.fetch(found)
+        return [documents[number].id for number in found]
+
+    def remember(self, thought: Thought, actor: str | None) -> LearnReport:
+        """Keep what was paid for, and make a lesson of what was verified."""
+        grades, lesson = thought.credited(everything=credits_retrieved(self.policy)), None
+        with self.ledger.write():
+            if thought.forgets != self.ledger.forgets.count:
+                thought = self._discard(thought)
+            if thought.expansion is not None:
+                self.expanding().keep(thought.expansion, asked=not thought.known)
+            self.ledger.expansions.count(thought.spent - (thought.expansion.spent if thought.expansion else Spent()))
+            living = {id: grade for id, grade in grades.items() if self.ledger.documents.has(id)}
+            if any(grade > 0 for grade in living.values()) and thought.ruling.success:
+                units = checks.units(thought.expansion.texts if thought.expansion else ())
+                who = None if actor is None else checks.actor(actor)
+                lesson = self.record(self.check(Feedback(thought.query, living, units, who, None, thought.by)))
+        found = tuple(hit.id for hit in thought.hits)
+        told = (thought.query, thought.expansion, found, thought.answer, thought.ruling, lesson)
+        return LearnReport(*told, _outcome(thought, lesson), thought.spent)
+
+    def _discard(self, thought: Thought) -> Thought:
+        """What is left of a thought when something was forgotten since it began: it may be what was forgotten, so
+        whatever the parts have kept of it is erased too, unless lessons have it."""
+        if thought.query not in self.ledger.lessons.texts() | set(self.ledger.protected.all()):
+            self.ledger.forgets.note(Erasure((thought.query,)))
+        why = "something was forgotten while it was thought about; ask again"
+        return Thought(thought.query, None, (), None, Ruling(None, reason=why, spent=thought.spent), trouble=why)
+
+
+def _outcome(thought: Thought, lesson: Lesson | None) -> str:
+    """What learn did, in words."""
+    if lesson is not None:
+        return f"verified: {len(lesson.verdicts)} documents credited as lesson {lesson.number}"
+    if thought.trouble is not None:
+        return f"nothing learned: {thought.trouble}"
+    if thought.ruling.success is None:
+        return f"nothing learned: the verifier abstains ({thought.ruling.reason or 'it cannot tell'})"
+    if thought.ruling.success:
+        return "nothing learned: verified, but no document can be named that it is owed to"
+    return f"nothing learned: not verified ({thought.ruling.reason or 'it failed'})"

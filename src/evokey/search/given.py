@@ -1,0 +1,33 @@
+"""Vectors that the caller hands in (encoder 'given'), checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from evokey import checks
+from evokey.errors import InvalidVector
+from evokey.search.retriever import GivenRetriever
+from evokey.types import Document, Vectors
+
+
+def query_vector(retriever: GivenRetriever | None, given: Any) -> Vectors | None:
+    """The vector that came beside a query. retriever: the one that takes such vectors, if the memory has one."""
+    if given is None:
+        return None
+    if retriever is None:
+        raise InvalidVector("this memory makes its own vectors; vector=… is for encoder='given'")
+    vector = checks.vectors([given], 1)
+    retriever.check_dimension(vector)
+    return np.asarray(vector[0])
+
+
+def document_vectors(retriever: GivenRetriever | None, documents: Sequence[Document], given: Any) -> Vectors | None:
+    """The vectors that came beside documents."""
+    if retriever is not None and given is None and documents:
+        raise InvalidVector("this memory takes its vectors from the caller (encoder 'given'): pass vectors=… to add")
+    if given is not None and retriever is None:
+        raise InvalidVector("this memory makes its own vectors; vectors=… is for encoder='given'")
+    return None if given is None or not documents else checks.vectors(given, len(documents))
