@@ -24,7 +24,12 @@ import numpy as np
 
 import evokey
 from evokey.encoders.bm25 import BM25
-from evokey.stores.sparse import SparseBlock, SparseStore
+from evokey.keys.full import Full
+from evokey.protocols import Space
+from evokey.scoring.block import Keys
+from evokey.scoring.sparse import SparseBlock
+from evokey.search.retriever import SparseRetriever
+from evokey.stores.sparse import SparseStore
 
 HERE = Path(__file__).parent
 PAIRS = HERE / "data" / "languages.tsv"
@@ -60,10 +65,11 @@ def first_hits(encoder: Any, questions: list[str], answers: list[str]) -> int:
 
 def trust(questions: list[str], answers: list[str]) -> float:
     encoder = BM25()
-    store = SparseStore(None, encoder.identity, encoder)
+    store = SparseStore(Space(None, encoder))
     numbers = np.arange(len(answers))
-    store.add(numbers, numbers, SparseBlock.of(encoder.documents(answers)))
-    return fmean(store.question(bag, {}).trust for bag in encoder.queries(questions))
+    store.write(Keys(numbers, numbers, SparseBlock.of(encoder.documents(answers))))
+    retriever = SparseRetriever("bm25", encoder, Full(), None, store)
+    return fmean(retriever.weigh(bag, {}).trust for bag in encoder.queries(questions))
 
 
 def measured(language: str, known: dict[str, list[Pair]]) -> dict[str, Any]:

@@ -31,11 +31,14 @@ from evokey.bench.measures import quality
 from evokey.bench.runs import write_json
 from evokey.bench.significance import compare
 from evokey.bench.systems import Plain, Taught, add_noise
+from evokey.encoders.given import Given
 from evokey.evolution.guarded import Guarded
 from evokey.evolution.lens_training import CENTRES
+from evokey.protocols import Space
+from evokey.scoring.block import Keys
+from evokey.scoring.dense import DenseBlock, DenseQuestion
 from evokey.search.lens import Ways
-from evokey.stores.embedded import NO_NUMBERS
-from evokey.stores.flat import DenseBlock, DenseQuestion, FlatStore
+from evokey.stores.flat import FlatStore
 
 MOST, MOST_ASKED = 3_000, 600
 """Queries of a set, and those asked in one group, at most."""
@@ -114,8 +117,8 @@ def latency(count: int, size: int = 384) -> dict[str, Any]:
         vectors = chance.normal(size=(rows, size)).astype(np.float32)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
-    store = FlatStore(None, "random")
-    store.add(np.arange(count), np.arange(count), DenseBlock(units(count)))
+    store = FlatStore(Space(None, Given()))
+    store.write(Keys(np.arange(count), np.arange(count), DenseBlock(units(count))))
     asked, questions = units(CENTRES), [DenseQuestion(vector) for vector in units(200)]
     everyone = np.arange(CENTRES)
     ways = Ways(asked, units(CENTRES), everyone % 10, everyone, units(64))
@@ -124,7 +127,7 @@ def latency(count: int, size: int = 384) -> dict[str, Any]:
     times: dict[str, list[float]] = {"off": [], "on": []}
     for question, which in product(questions, times):
         began = time.perf_counter()
-        store.scan(made.turned(question) if which == "on" else question).top(10, NO_NUMBERS, None)
+        store.snapshot.search([made.turned(question) if which == "on" else question], 10)
         times[which].append(time.perf_counter() - began)
     medians = {which: float(np.median(spent)) for which, spent in times.items()}
     return {

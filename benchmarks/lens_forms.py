@@ -27,8 +27,8 @@ from evokey.bench.protocols import Question
 from evokey.bench.runs import write_json
 from evokey.encoders.wordllama import WordLlamaEncoder
 from evokey.evolution.lens_training import CAUTIOUS, CENTRES, OPEN
+from evokey.scoring.dense import DenseQuestion
 from evokey.search.lens import Ways
-from evokey.stores.flat import DenseQuestion
 
 PAIRS = ("nfcorpus/scifact", "scifact/nfcorpus", "locomo10/scifact", "cranfield/climate_fever_evidence")
 MOST = 400

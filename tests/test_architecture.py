@@ -14,6 +14,7 @@ from evokey.errors import UnknownComponent
 SOURCE = Path(evokey.__file__).parent
 ORDER = [
     ["types", "errors", "http"],
+    ["scoring"],
     ["protocols", "registry", "erasure"],
     ["encoders"],
     ["keys", "llm", "stores", "checks"],
@@ -22,7 +23,7 @@ ORDER = [
     ["verifiers"],
     ["search"],
     ["evolution"],
-    ["settings", "search.index", "search.searcher", "search.upkeep", "evolution.proposing", "evolution.publishing"],
+    ["settings"],
     ["loop", "forgetting", "inspect"],
     ["memory"],
     ["demo", "inspect.accounting", "inspect.doctor", "loop.thinker"],

@@ -6,7 +6,9 @@ import numpy as np
 
 from evokey.encoders.wordllama import WordLlamaEncoder
 from evokey.keys.full import Full
+from evokey.protocols import Space
 from evokey.search.retriever import DenseRetriever
+from evokey.stores.flat import FlatStore
 from evokey.types import Expansion, Unit
 
 QUERY = "how do I undo a commit?"
@@ -15,7 +17,7 @@ QUERY = "how do I undo a commit?"
 def likeness(*units: str, search: str = "blend") -> tuple[float, float]:
     """Of the expanded question: to the query, and to where the units point together."""
     encoder = WordLlamaEncoder()
-    question = DenseRetriever("wordllama", encoder, Full(), None).expanded(
+    question = DenseRetriever("wordllama", encoder, Full(), None, FlatStore(Space(None, encoder))).expanded(
         Expansion(QUERY, tuple(Unit(text) for text in units), "given", search), {}
     )
     together = encoder.documents(units).mean(axis=0)

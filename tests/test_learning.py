@@ -324,7 +324,7 @@ def test_a_grade_of_zero_takes_the_verdict_back(opened: Opener, commands: list[e
     memory.feedback("rescue", relevant=["git-bisect"], actor="ada")
     memory.feedback("rescue", relevant={"git-bisect": 3}, actor="bob")
     memory.feedback("rescue", relevant={"git-bisect": 0}, actor="bob")
-    assert list(memory.index.log(3).taught.grades["rescue"].values()) == [1.0]
+    assert list(memory.composer.log(3).taught.grades["rescue"].values()) == [1.0]
 
 
 def test_many_lessons_are_recorded_together_or_not_at_all(opened: Opener, commands: list[evokey.Document]) -> None:

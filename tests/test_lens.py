@@ -21,8 +21,8 @@ from evokey.evolution.lens_training import CAUTIOUS, OPEN, LensTrainer, sample_n
 from evokey.evolution.pools import make
 from evokey.evolution.traffic import find_unrelated, judge_by_untaught
 from evokey.evolution.trial import Trial
+from evokey.scoring.dense import DenseQuestion
 from evokey.search import lens
-from evokey.stores.flat import DenseQuestion
 from evokey.types import Choice
 
 
@@ -101,7 +101,7 @@ def test_the_newest_anchor_does_not_depend_on_what_was_deleted_when(
 
 def _trainer(memory: evokey.Memory) -> LensTrainer:
     retriever = memory.index.retrievers[0]
-    return LensTrainer(retriever, attribute(retriever, memory.index.log(memory.ledger.lessons.last).taught))
+    return LensTrainer(retriever, attribute(retriever, memory.composer.log(memory.ledger.lessons.last).taught))
 
 
 def taught(memory: evokey.Memory, data: Dataset, count: int, actor: str = "a") -> list[str]:
@@ -134,7 +134,7 @@ def test_a_lens_travels_through_time_is_explained_and_forgotten(
     memory.evolve()
     through = found(memory, asked)
     assert through != plain and found(memory, asked, epoch=0) == plain
-    memory.index._composed.clear()
+    memory.index.state = replace(memory.index.state, composed={})
     assert found(memory, asked) == through
     hit = memory.search(asked[0])[0]
     view = memory.explain(hit.id, asked[0]).views[0]
@@ -202,7 +202,7 @@ def test_a_gate_is_cautious_unless_the_traffic_asks_about_what_was_taught(opened
     memory = opened(encoder="wordllama")
     queries = taught(memory, data, 100)
     retriever = memory.index.retrievers[0]
-    attribution = attribute(retriever, memory.index.log(memory.ledger.lessons.last).taught)
+    attribution = attribute(retriever, memory.composer.log(memory.ledger.lessons.last).taught)
     trainer = LensTrainer(retriever, attribution)
     same, other = sorted(data.judged)[100:180], sorted(dataset("scifact").judged)[:80]
     gates = {related: {gate for _, gate in trainer.settings(traffic_related=related)} for related in (True, False)}
@@ -220,7 +220,7 @@ def test_a_lens_that_lowers_ndcg_on_unrelated_queries_is_rejected(opened: Opener
     memory = opened(encoder="wordllama")
     taught(memory, data, 100)
     retriever, others = memory.index.retrievers[0], sorted(data.judged)[100:140]
-    attribution = attribute(retriever, memory.index.log(memory.ledger.lessons.last).taught)
+    attribution = attribute(retriever, memory.composer.log(memory.ledger.lessons.last).taught)
     turns = [(0.01, OPEN), (1e6, OPEN)]
     lenses = LensTrainer(retriever, attribution, last_anchor=0).train(turns)
     pools = {query: make(retriever, query, memory.index.position).ranking for query in others}

@@ -26,7 +26,8 @@ from evokey.evolution.policy import Policy
 from evokey.evolution.proposing import protected_queries
 from evokey.memory import Memory
 from evokey.registry import COMPONENTS, Component
-from evokey.stores import collection, compiled
+from evokey.scoring import compiled
+from evokey.stores import sparse as sparse_store
 from evokey.types import Expansion, Unit
 
 sys.path += [str(Path(__file__).parent / "model"), str(Path(__file__).parent / "contract")]
@@ -376,11 +377,11 @@ def test_the_explanation_of_a_restricted_document_adds_up(pages: Memory) -> None
     told = pages.explain("salaries", "xylo dough")
     scores = {one.name: one for one in pages.index.retrievers}
     for view in told.views:
-        overlay = pages.index.overlays(1).of[view.retriever]
+        overlay = pages.index.view(1).overlays.of[view.retriever]
         assert overlay.restricted is not None
         one = scores[view.retriever]
         question = one.question("xylo dough", overlay.learned)
-        (score,) = overlay.restricted.scores(one.store.scan(question), question.weigh_unheard())
+        (score,) = overlay.restricted.scores(question.weigh_unheard())
         assert view.after == pytest.approx(score)
         assert (view.best_key, view.nearest_taught) == ("taught question", "xylo dough")
 
@@ -461,11 +462,9 @@ def test_the_compiled_scan_finds_the_same_beside_restricted_documents(
 
     plain = everywhere()
     assert compiled.load()
-    monkeypatch.setattr(collection, "LARGE", 1)
-    store = memory.index.retrievers[0].store
-    store.rows = replace(store.rows)  # counted anew
-    question = memory.index.retrievers[0].question(PROBES[0], {})
-    assert isinstance(store.scan(question), collection.CompiledScan)
+    monkeypatch.setattr(sparse_store, "LARGE", 1)
+    retriever: Any = memory.index.retrievers[0]
+    assert isinstance(retriever.base.scan(retriever.question(PROBES[0], {})), sparse_store.CompiledScan)
     assert everywhere() == plain
 
 

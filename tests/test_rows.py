@@ -37,12 +37,12 @@ def test_a_document_scores_as_its_best_row_and_is_found_once(
 ) -> None:
     memory = opened(encoder=encoder, keys=CHUNKS)
     memory.add(book)
-    rows = memory.index.retrievers[0].store.rows
-    assert rows.several and len(rows) == len(book)
+    rows = memory.index.retrievers[0].base
+    assert rows.sizes(np.arange(1, 2)) > 1 and len(rows) == len(book)
     for query in ("lava of a volcano", "how long does yeast work", "tack against the wind"):
         hits = memory.search(query)
         assert len({hit.id for hit in hits}) == len(hits)
-        block = memory.index.retrievers[0].store.take(np.array([1]))
+        block = memory.index.retrievers[0].base.fetch(np.array([1])).block
         question = memory.index.retrievers[0].question(query, {})
         assert next(hit.score for hit in hits if hit.id == "book") == block.scores(question).max()
 
@@ -52,7 +52,7 @@ def test_credit_goes_to_the_chunk_that_matched(opened: Opener, book: list[evokey
     memory.add(book)
     memory.feedback("lava erupts", relevant=["book"])
     memory.feedback("bake bread with yeast", relevant=["book"])
-    taught = attribute(memory.index.retrievers[0], memory.index.log(2).taught)
+    taught = attribute(memory.index.retrievers[0], memory.composer.log(2).taught)
     rows = dict(zip([taught.texts[c] for c in taught.pairs.columns], taught.pairs.rows.tolist(), strict=True))
     chunks = [memory.index.retrievers[0]._keys.texts(book[0], memory.ledger.words)[row] for row in rows.values()]  # type: ignore[union-attr]
     assert "Magma" in dict(zip(rows, chunks, strict=True))["lava erupts"]
@@ -67,7 +67,7 @@ def test_a_trial_finds_what_searches_find_among_chunks(opened: Opener, dataset: 
     for turn, (query, relevant) in enumerate(sorted(data.judged.items())[:60]):
         units = [f"flow of {query.split()[-1]}", data.documents[turn].title] if turn % 2 else None
         memory.feedback(query, relevant=relevant, units=units)
-    lessons, retriever = memory.index.log(memory.ledger.lessons.last).taught, memory.index.retrievers[0]
+    lessons, retriever = memory.composer.log(memory.ledger.lessons.last).taught, memory.index.retrievers[0]
     kept = pools.update(retriever, lessons.queries, memory.ledger.pools, memory.index.position, memory.index.live)
     asked, teaching = lessons.only(lessons.queries[:20]), frozenset(lessons.queries[20:])
     attribution = attribute(retriever, lessons).only(teaching)

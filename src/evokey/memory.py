@@ -18,6 +18,7 @@ from evokey import checks
 from evokey import settings as settings_
 from evokey.erasure import Erasure
 from evokey.errors import InvalidInput, InvalidSettings, MemoryClosed, storing
+from evokey.evolution.composer import Composer
 from evokey.evolution.policy import Policy
 from evokey.evolution.proposing import check_public
 from evokey.evolution.publishing import Draft, Publisher
@@ -123,11 +124,12 @@ class Memory:
             restricted = settings.restricted
             if restricted is not None and (nested := self.ledger.documents.nested(restricted)) is not None:
                 raise checks.nested(nested, restricted)
-            self.index = Index(self.ledger, retrievers, fusion, self.policy, restricted)
+            self.composer = Composer(self.ledger, self.policy, fusion, restricted)
+            self.index = Index(self.ledger, retrievers, fusion, self.composer, restricted)
             self.searcher = Searcher(self.index, self.ledger, settings_.build(settings, "reranker"))
             self.components = Components(settings, folder, self.ledger, now)
             self._recorder = Recorder(self.index, self.ledger, self.policy, self.components.expanding, now)
-            self._publisher = Publisher(self.index, self.ledger, self.policy, now, restricted)
+            self._publisher = Publisher(self.index, self.ledger, self.policy, self.composer, now, restricted)
             kept = places(settings, folder, retrievers)
             self._forgetter = Forgetter(self.index, self.ledger, kept, self._publisher.refit_after_forget)
             self._forgetter.resume()
@@ -475,7 +477,7 @@ class Memory:
         self._check_open()
         with self.index.steady():
             before, after = (self.ledger.epochs.get(checks.epoch(number, self.index.epoch)) for number in (a, b))
-            return compare.diff(self.index, self.ledger, (before, after), self.searcher.filter(where))
+            return compare.diff(self.index, self.composer, self.ledger, (before, after), self.searcher.filter(where))
 
     # ---- the memory itself
 

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from collections.abc import Generator as Generator_
-from typing import ClassVar, Literal, Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
 
-from evokey.types import Answer, Attempt, Completion, Document, Expansion, Hit, Message, Ruling, Scores, Vectors
+from evokey.scoring.block import NO_NUMBERS, Found, Keys
+from evokey.scoring.inverted import Weighting
+from evokey.types import (
+    Answer,
+    Attempt,
+    Completion,
+    Document,
+    Expansion,
+    Hit,
+    Message,
+    Numbers,
+    Ruling,
+    Scores,
+    Vectors,
+)
 
 Bag = Mapping[str, float]
 """A text as a sparse vector: term → count or weight."""
@@ -58,7 +74,7 @@ class MultiEncoder(Protocol):
     def queries(self, texts: Sequence[str]) -> list[Vectors]: ...
 
 
-class SparseEncoder(Protocol):
+class SparseEncoder(Weighting, Protocol):
     """Text → terms. What a term weighs depends on the collection, so the weighting is a separate matter."""
 
     kind: ClassVar[str]
@@ -69,16 +85,136 @@ class SparseEncoder(Protocol):
 
     def queries(self, texts: Sequence[str]) -> list[Bag]: ...
 
-    def pivots(self, lengths: Scores, average: float) -> Scores | None:
-        """A row's term weighs count / (count + pivot), the pivot growing with the row's length; None: just count."""
-        ...
-
-    def idf(self, documents: int, frequency: int) -> float:
-        """What a query term weighs that so many of the documents hold."""
-        ...
-
 
 Encoder = DenseEncoder | MultiEncoder | SparseEncoder
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What a retriever tells a store whose keys they are. A store is made by `StoreClass(space, **options)`."""
+
+    folder: Path | None
+    """Where the retriever keeps its files, for what a store keeps beside the memory; None: nothing is kept."""
+    encoder: Encoder
+    """Of the keys: keys of two identities never mix. For sparse keys it also says what terms weigh."""
+
+    @property
+    def identity(self) -> str:
+        return self.encoder.identity
+
+
+class Origin(Protocol):
+    """The ledger, as far as keys depend on it: it gives documents their numbers, and one that was restored from a
+    backup gives numbers again, to other documents."""
+
+    @property
+    def writer(self) -> str:
+        """The last that has written documents: noted beside the keys, after these."""
+        ...
+
+    def owns(self, writer: str, newest: int) -> bool:
+        """Whether documents up to a number, as that writer left them, are those that the ledger has now."""
+        ...
+
+
+class Counts(Protocol):
+    """What questions to sparse keys are weighed by: all rows that can be found."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def average(self) -> float:
+        """The average length of a row: the sum of its counts."""
+        ...
+
+    def frequencies(self, terms: Sequence[str]) -> Sequence[int]:
+        """How many rows hold each term."""
+        ...
+
+
+class Snapshot(Protocol):
+    """The keys as they were at one moment. A store that has no such states answers by what it holds now."""
+
+    @property
+    def version(self) -> Hashable:
+        """Equal where the keys are the same."""
+        ...
+
+    @property
+    def dimension(self) -> int | None:
+        """Of dense keys; None where there are none yet."""
+        ...
+
+    @property
+    def counts(self) -> Counts:
+        """Of sparse keys."""
+        ...
+
+    def __len__(self) -> int:
+        """How many documents can be found."""
+        ...
+
+    def sizes(self, numbers: Numbers) -> Numbers:
+        """How many rows each of these documents has: 0 for one that says nothing, −1 for one whose keys are missing."""
+        ...
+
+    def search(
+        self, questions: Sequence[Any], k: int, *, without: Numbers = NO_NUMBERS, within: Numbers | None = None
+    ) -> list[Found]:
+        """For each question the k best documents, equals by their number, outside of `without` (sorted) and inside of
+        `within`, if given. Documents score as their best row does, as `Block.scores` has it."""
+        ...
+
+    def fetch(self, numbers: Numbers) -> Keys:
+        """The keys of these documents, in their order, as far as they are here. Those of a number never change."""
+        ...
+
+
+class Store(Protocol):
+    """Keeps the keys of documents, by number, and finds them. It knows nothing of learning.
+
+    Made by `StoreClass(space, **options)`. The ledger is the truth: what a store lost is made again and written again.
+    One thread writes at a time; snapshots are read by many.
+    """
+
+    kinds: ClassVar[frozenset[str]]
+    """Of the keys that it takes: dense, sparse, multi."""
+    exact: ClassVar[bool]
+    """Whether a search finds the k best, with scores that are the same bits as those of `Block.scores`."""
+
+    @property
+    def snapshot(self) -> Snapshot: ...
+
+    @property
+    def changed(self) -> bool:
+        """Whether keys may have come from others since `follow`."""
+        ...
+
+    def open(self, origin: Origin) -> None:
+        """The ledger that numbers the documents. Keys that were made for others must not be used."""
+        ...
+
+    def follow(self, live: Numbers, added: Sequence[int], removed: Sequence[int]) -> bool:
+        """From now on these documents live and no others: `added` have come and `removed` have gone since the last
+        call. Whether keys were taken up that others have written."""
+        ...
+
+    def write(self, keys: Keys) -> None:
+        """Add keys. Documents whose keys are here already are passed over, so that it can be done twice."""
+        ...
+
+    def flush(self, *, force: bool = True) -> None:
+        """Bring to disk what is in memory only: when it is much, or now if forced."""
+        ...
+
+    def check(self) -> list[str]:
+        """What is damaged, a sentence each."""
+        ...
+
+    def drop(self) -> None:
+        """All keys go: they are to be made again."""
+        ...
 
 
 class Reranker(Protocol):

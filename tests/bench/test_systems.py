@@ -132,7 +132,7 @@ def test_documents_that_a_set_judges_wrong_are_taught_as_wrong(tmp_path: Path) -
     lab = systems.Lab(load(small_sets.gap(tmp_path / "gap")), "bm25", tmp_path)
     with lab.memory() as memory:
         systems.Taught(memory, lab, systems.Lessons()).teach([Question("a0", "ask0", {"d0": 1, "d1": 0})])
-        assert memory.index.log(1).taught.wrong == {"ask0": {2: 1.0}}
+        assert memory.composer.log(1).taught.wrong == {"ask0": {2: 1.0}}
 
 
 # ---- vectors

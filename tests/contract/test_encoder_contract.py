@@ -10,7 +10,7 @@ from parts import ENCODERS, REMOTE, Parts
 from parts import parts as parts  # the fixture
 
 from evokey import registry
-from evokey.search.retriever import kept
+from evokey.search.retriever import remember_taught
 
 TEXTS = [
     "owls hunt mice at night",
@@ -109,12 +109,12 @@ def test_odd_texts_are_taken(parts: Parts, name: str) -> None:
 
 def test_texts_kept_encoded_are_as_they_were(parts: Parts, name: str, tmp_path: Any) -> None:
     encoder = made(parts, name)
-    around = kept(encoder, tmp_path)
+    around = remember_taught(encoder, tmp_path)
     assert (around is encoder) == (encoder.cost == "nothing" or name == "cached")
     assert (around.identity, around.kind, around.cost) == (encoder.identity, encoder.kind, encoder.cost)
     for side in SIDES:
         plain, first = getattr(encoder, side)(TEXTS), getattr(around, side)(TEXTS)
-        again = getattr(kept(encoder, tmp_path), side)(TEXTS)
+        again = getattr(remember_taught(encoder, tmp_path), side)(TEXTS)
         for row in range(len(TEXTS)):
             assert same(first[row], plain[row], 1e-5)
             assert same(first[row], again[row], 0)

@@ -22,8 +22,8 @@ from evokey.evolution.ndcg import ndcg
 from evokey.evolution.paper import Replay
 from evokey.evolution.trial import Trial
 from evokey.registry import COMPONENTS, Component
+from evokey.scoring.late import LateBlock, LateQuestion
 from evokey.search.retriever import search
-from evokey.stores.late import LateBlock, LateQuestion
 from evokey.types import Choice, Expansion, Unit
 
 LATE = "by-word"
@@ -141,14 +141,14 @@ def test_a_document_scores_as_its_best_row_by_maxsim(memory: evokey.Memory) -> N
             id: max(maxsim(row, question) for row in rows_of(memory, id)) if len(question) else 0 for id in TOPICS
         }
         assert dict(ranking(memory, query)) == pytest.approx(wanted, abs=1e-6)
-    assert any(len(rows_of(memory, id)) > 1 for id in TOPICS) == memory.index.retrievers[0].store.rows.several
+    assert any(len(rows_of(memory, id)) > 1 for id in TOPICS) == memory.index.retrievers[0].base.several  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
 def test_taught_documents_score_as_the_formulas_say(memory: evokey.Memory, choice: Choice) -> None:
     teach(memory)
     retriever, oracle = memory.index.retrievers[0], Oracle(memory, choice)
-    overlay = attribute(retriever, memory.index.log(memory.ledger.lessons.last).taught).overlay(choice)
+    overlay = attribute(retriever, memory.composer.log(memory.ledger.lessons.last).taught).overlay(choice)
     numbers = memory.ledger.documents.numbers(list(TOPICS))
     for query in ASKED:
         found = search(retriever, retriever.question(query, overlay.learned), 10, overlay)
@@ -162,7 +162,7 @@ def test_taught_documents_score_as_the_formulas_say(memory: evokey.Memory, choic
 
 def test_a_trial_finds_what_searches_find(memory: evokey.Memory) -> None:
     teach(memory)
-    retriever, lessons = memory.index.retrievers[0], memory.index.log(memory.ledger.lessons.last).taught
+    retriever, lessons = memory.index.retrievers[0], memory.composer.log(memory.ledger.lessons.last).taught
     kept = pools.update(retriever, lessons.queries, memory.ledger.pools, memory.index.position, memory.index.live)
     for taught in (lessons.queries, lessons.queries[2:], lessons.queries[:1]):
         attribution = attribute(retriever, lessons).only(frozenset(taught))
@@ -190,8 +190,8 @@ def test_a_key_grown_by_texts_never_scores_less_and_an_unlike_text_adds_nothing(
     question = LateQuestion(np.array([[1.0, 0.0]], np.float32))
     for columns, wanted in (([0], -0.8), ([1], 0.3), ([0, 1], 0.3)):
         evidence = evokey_evidence(columns, 0.5)
-        pulled = key.pulled(texts.likeness(question), evidence)
-        grown = key.grown(key.likeness(question), pulled, 1.0, np.ones(1))
+        pulled = key.pull(texts.likeness(question), evidence)
+        grown = key.grow(key.likeness(question), pulled, 1.0, np.ones(1))
         assert grown == pytest.approx([wanted])
 
 
@@ -225,7 +225,7 @@ def test_the_papers_gain_is_what_appending_a_unit_adds(opened: Opener, keys: str
             lesson = memory.feedback(query, relevant=relevant, units=units or None)
             said.append((lesson.number, query, units or [query]))
         memory.evolve()
-    retriever, log = memory.index.retrievers[0], memory.index.log(memory.ledger.lessons.last)
+    retriever, log = memory.index.retrievers[0], memory.composer.log(memory.ledger.lessons.last)
     ids = {number: id for id, number in memory.ledger.documents.numbers(list(TOPICS)).items()}
     retrieved = {one.query: [ids[number] for number in one.retrieved[:3]] for one in log.successes}
     rows = {id: rows_of(memory, id) for id in TOPICS}
@@ -274,7 +274,7 @@ def test_the_papers_gain_is_found_again_in_the_score(opened: Opener) -> None:
         for unit in ("quickly", "seventeen", "herself", "dough"):
             memory.feedback(query, relevant=["apple"], units=[unit])
             memory.evolve()
-            log, before = memory.index.log(memory.ledger.lessons.last), dict(ranking(memory, query, 20, epoch=0))
+            log, before = memory.composer.log(memory.ledger.lessons.last), dict(ranking(memory, query, 20, epoch=0))
             replay = Replay(memory.policy, memory.index.retrievers[0], log.successes)  # type: ignore[arg-type]
             replay.run(log.marks)
             for id, after in ranking(memory, query, 20):
@@ -336,7 +336,7 @@ def test_what_a_text_adds_alone_is_what_explain_says_of_it(opened: Opener) -> No
     memory.add(DOCUMENTS)
     memory.feedback("mountain that spits fire", relevant=["volcano"])
     memory.evolve()
-    (known,) = memory.index.overlays(1).of[LATE].documents.tolist()
+    (known,) = memory.index.view(1).overlays.of[LATE].documents.tolist()
     id = memory.ledger.documents.fetch([known])[known].id
     moved = 0
     for query in [*ASKED, "zinc", "parliament", "quantum entropy", "football match", "tax law of 1982"]:

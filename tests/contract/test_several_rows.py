@@ -154,7 +154,7 @@ def test_taught_chunks_score_as_the_formulas_say(opened: Opener, encoder: str, k
     memory.add(DOCUMENTS)
     teach(memory)
     retriever, oracle = memory.index.retrievers[0], Oracle(kind, choice)
-    lessons = memory.index.log(memory.ledger.lessons.last).taught
+    lessons = memory.composer.log(memory.ledger.lessons.last).taught
     attribution = attribute(retriever, lessons)
     overlay = attribution.overlay(choice)
     numbers = memory.ledger.documents.numbers([one.id for one in DOCUMENTS])

@@ -18,7 +18,9 @@ from evokey.evolution.saturation import Saturation
 from evokey.keys.full import Full
 from evokey.ledger.documents import Entry
 from evokey.ledger.lessons import Success
+from evokey.protocols import Space
 from evokey.search.retriever import GivenRetriever
+from evokey.stores.flat import FlatStore
 
 seeds = st.integers(0, 10_000)
 
@@ -40,10 +42,10 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 def instance(seed: int, documents: int = 12, queries: int = 30, size: int = 8) -> tuple[GivenRetriever, list[Success]]:
     """A random dense index, and verified queries with three units each and what they had retrieved."""
     chance = np.random.default_rng(seed)
-    retriever = GivenRetriever("given", Given(), Full(), None)
+    retriever = GivenRetriever("given", Given(), Full(), None, FlatStore(Space(None, Given())))
     keys = unit(chance.normal(size=(documents, size)))
     entries = [Entry(n, evokey.Document(str(n), "x"), keys[n]) for n in range(documents)]
-    retriever.store.add(*retriever.keys(entries, NO_WORDS))
+    retriever.store.write(retriever.keys(entries, NO_WORDS))
     texts = {f"q{n}": v for n, v in enumerate(unit(chance.normal(size=(queries, size))))}
     texts |= {f"u{n}": v for n, v in enumerate(unit(chance.normal(size=(queries, size))))}
     retriever.remember(texts)

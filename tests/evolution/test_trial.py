@@ -41,7 +41,7 @@ def test_a_trial_finds_what_searches_with_that_choice_find(opened: Opener, datas
         wrong = [hit.id for hit in memory.search(query, 5) if hit.id not in relevant]
         memory.feedback(query, relevant=relevant, irrelevant=wrong, units=units)
     memory.feedback("a question without an answer", irrelevant=[data.documents[7].id])
-    lessons, retriever = memory.index.log(memory.ledger.lessons.last).taught, memory.index.retrievers[0]
+    lessons, retriever = memory.composer.log(memory.ledger.lessons.last).taught, memory.index.retrievers[0]
     kept = pools.update(retriever, lessons.queries, memory.ledger.pools, memory.index.position, memory.index.live)
     asked, teaching = lessons.only(lessons.queries[:20]), frozenset(lessons.queries[20:])
     attribution = attribute(retriever, lessons).only(teaching)
@@ -154,7 +154,7 @@ def test_units_that_do_not_resemble_their_document_are_dropped(opened: Opener) -
     memory = opened(encoder="bm25")
     memory.add([{"id": "a", "text": "granite is an igneous rock"}, {"id": "b", "text": "jazz and rock music"}])
     memory.feedback("hard stone", relevant=["a"], units=["igneous rock such as granite", "jazz music"])
-    attribution = attribute(memory.index.retrievers[0], memory.index.log(1).taught)
+    attribution = attribute(memory.index.retrievers[0], memory.composer.log(1).taught)
     used = {attribution.texts[column] for column in attribution.pairs.columns}
     assert used == {"hard stone", "igneous rock such as granite"}
 
@@ -166,6 +166,6 @@ def test_a_document_seen_once_moves_less_than_one_that_many_vouch_for(opened: Op
         memory.feedback(f"warm drink number {number}", relevant=["a"])
     memory.feedback("bitter drink", relevant=["b"])
     memory.feedback("sweet drink", relevant=["c"])
-    weights = attribute(memory.index.retrievers[0], memory.index.log(11).taught).weights(0.0, 0.0)
+    weights = attribute(memory.index.retrievers[0], memory.composer.log(11).taught).weights(0.0, 0.0)
     total = np.asarray(weights.sum(axis=1)).ravel()
     assert total.tolist() == pytest.approx([9 / 10, 1 / 2, 1 / 2])

@@ -18,8 +18,9 @@ import evokey
 
 LIVE = """
 import sys, logging
-from evokey.stores import collection, compiled
-collection.LARGE = 1
+from evokey.scoring import compiled
+from evokey.stores import sparse as sparse_store
+sparse_store.LARGE = 1
 if sys.argv[2] == "compiled":
     assert compiled.load()
 import evokey

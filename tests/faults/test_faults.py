@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -203,18 +204,18 @@ def test_keys_that_are_newer_than_what_a_reader_read_of_the_ledger_do_not_count(
     writer, reader = opened(encoder="bm25"), opened()
     writer.add([{"id": f"d{n}", "text": f"apple {n}"} for n in range(3)])
     store = reader.index.retrievers[0].store
-    load = store.load
+    follow = store.follow
 
-    def write_and_load(live: Any) -> bool:
+    def write_and_follow(live: Any, added: Any, removed: Any) -> bool:
         if len(states) == 1:
             writer.add([{"id": "d1", "text": "an apple is replaced by another"}])
             writer.save()
             states.append(ranked(writer))
-        return load(live)
+        return follow(live, added, removed)
 
     writer.add([{"id": "d3", "text": "one more apple"}])
     states = [ranked(writer)]
-    store.load = write_and_load  # type: ignore[method-assign]
+    store.follow = write_and_follow  # type: ignore[method-assign]
     reader.index.catch_up()
     assert len(states) == 2
     assert [(hit.id, hit.score) for hit in reader.search("apple")] in states
@@ -230,7 +231,7 @@ def test_what_was_learned_is_composed_from_the_state_that_the_keys_are_of(opened
     writer.feedback("which fruit?", relevant=["d1"])
     writer.evolve()
     reader.index.catch_up()
-    reader.index._composed.clear()  # as after documents came
+    reader.index.state = replace(reader.index.state, composed={})  # as after documents came
     catch_up = reader.index.catch_up
 
     def forget_then(*, wait: bool = True) -> None:

@@ -221,9 +221,9 @@ def test_an_interrupted_add_is_whole_or_nothing_and_leaves_no_double_rows(
     documents = [{"id": id, "text": text} for id, text in texts]
     with evokey.open(tmp_path / "kb") as memory, evokey.open(tmp_path / "fresh") as fresh:
         memory.add(documents[:1])
-        dense = memory.index.retrievers[1]
+        dense = memory.index._retrievers[1]
         with monkeypatch.context() as patched:
-            where, what = (dense, "keys") if encoding else (dense.store, "add")
+            where, what = (dense, "keys") if encoding else (dense.store, "write")
             patched.setattr(where, what, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 memory.add(documents[1:2])

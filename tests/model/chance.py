@@ -64,7 +64,6 @@ def _turned(retriever: Retriever, choice: Choice, lot: random.Random) -> Choice:
     lens, place = lot.choice(LENSED[retriever.kind]), lot.choice(PLACES)
     if lot.random() < 1 / 3:
         return choice
-    rows = retriever.store.rows
-    living = sorted(set(rows.documents.tolist()) - rows.dead)
+    living = retriever.documents.tolist()
     last_anchor = living[int(place * (len(living) - 1))] if living and place is not None else 0
     return replace(choice, lens_parameter=lens[0], gate_quantile=lens[1], last_anchor=last_anchor)

@@ -9,8 +9,6 @@ import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,11 +18,15 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from evokey.encoders.bm25 import BM25
+from evokey.keys.full import Full
+from evokey.protocols import Space
+from evokey.scoring import compiled
+from evokey.scoring.block import Found, Keys
+from evokey.scoring.sparse import SparseBlock, SparseQuestion
 from evokey.search.overlay import Overlay, Touched
-from evokey.search.retriever import search
-from evokey.stores import collection, compiled
-from evokey.stores.collection import CompiledScan, SparseScan
-from evokey.stores.sparse import SparseBlock, SparseStore
+from evokey.search.retriever import SparseRetriever, search
+from evokey.stores import sparse as store_
+from evokey.stores.sparse import CompiledScan, SparseRows, SparseScan, SparseStore
 from evokey.types import Choice, Numbers
 
 WORDS = "ant bee cat dog eel fox gnu hen".split()
@@ -38,9 +40,9 @@ def loaded() -> None:
     assert compiled.load()
 
 
-def filled(batches: list[list[Counter[str]]], dead: set[int], wide: bool) -> SparseStore:
-    """A store with a segment of each batch. Numbers fall from batch to batch, so rows are not in their order."""
-    store, high = SparseStore(None, "test", BM25()), sum(map(len, batches))
+def filled(batches: list[list[Counter[str]]], dead: set[int], wide: bool) -> SparseRetriever:
+    """A retriever with a segment of each batch. Numbers fall from batch to batch, so rows are not in their order."""
+    store, high = SparseStore(Space(None, BM25())), sum(map(len, batches))
     for batch in batches:
         high -= len(batch)
         numbers = np.arange(high, high + len(batch), dtype=np.int64)
@@ -51,9 +53,18 @@ def filled(batches: list[list[Counter[str]]], dead: set[int], wide: bool) -> Spa
             inverted = {name: array.astype(wider.get(name, array.dtype)) for name, array in arrays.items()}
             block = SparseBlock(block.terms, block.counts, inverted)
         store._mergeable = lambda first, second: False  # type: ignore[method-assign]
-        store.add(numbers, numbers, block)
-    store.remove(dead)
-    return store
+        store.write(Keys(numbers, numbers, block))
+    store.follow(np.arange(high), (), sorted(dead))
+    return SparseRetriever("bm25", BM25(), Full(), None, store)
+
+
+def state(retriever: SparseRetriever) -> SparseRows:
+    assert isinstance(retriever.base, SparseRows)
+    return retriever.base
+
+
+def found(retriever: SparseRetriever, overlay: Overlay, question: SparseQuestion, k: int) -> Found:
+    return retriever.base.search([question], k, without=overlay.documents)[0]
 
 
 @settings(max_examples=150, deadline=None)
@@ -71,15 +82,15 @@ def filled(batches: list[list[Counter[str]]], dead: set[int], wide: bool) -> Spa
 def test_it_finds_what_numpy_finds_to_the_last_bit(
     batches: list[list[Counter[str]]], dead: set[int], query: dict[str, int], skipped: list[int], k: int, wide: bool
 ) -> None:
-    store = filled(batches, dead, wide)
-    question, living = store.question(query, {"unicorn": 2}), store.collection
-    assert compiled._best is not None and living.segments is not None
+    retriever = filled(batches, dead, wide)
+    question, living = retriever.weigh(query, {"unicorn": 2}), state(retriever)
+    assert compiled._best is not None and living.compiled is not None
     skip: Numbers = np.array(skipped, np.int64)
     for among in (None, np.arange(0, 50, 2)):
         plain, fast = SparseScan(living, question), CompiledScan(living, question, compiled._best)
-        expected, found = plain.top(k, skip, among), fast.top(k, skip, among)
-        assert found.numbers.tolist() == expected.numbers.tolist()
-        assert found.scores.tobytes() == expected.scores.tobytes()
+        expected, best = plain.top(k, skip, among), fast.top(k, skip, among)
+        assert best.numbers.tolist() == expected.numbers.tolist()
+        assert best.scores.tobytes() == expected.scores.tobytes()
         assert fast.of(skip).tobytes() == plain.of(skip).tobytes()
         assert fast.of(skip[::2].copy()).tobytes() == plain.of(skip[::2].copy()).tobytes()
 
@@ -123,16 +134,16 @@ def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
     backwards: bool,
 ) -> None:
     """Every other document is touched; some of them have no row, some nothing to learn from."""
-    store, evidence = filled(batches, dead, False), taught(shares, len(texts), backwards)
+    retriever, evidence = filled(batches, dead, False), taught(shares, len(texts), backwards)
     against = None if pushed is None else taught((pushed * 30)[: len(shares)], len(texts), False)
     touched = Touched.of(2 * np.arange(len(shares)), np.ones(len(shares), np.int64))
     norms, choice = 1 + np.arange(len(shares)) % 3 / 2, Choice(step=step, penalty=penalty)
-    overlay = Overlay(touched, (), SparseBlock.of(texts), evidence, norms, choice, {}, against=against)
-    retriever: Any = SimpleNamespace(store=store)
+    base = SparseBlock.of([{}] * len(shares))  # never asked: the store has them at hand
+    overlay = Overlay(touched, base, (), SparseBlock.of(texts), evidence, norms, choice, {}, against=against)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(collection, "LARGE", 1)
-        question = store.question(query, {"unicorn": 2})
-        joined = overlay.joined(store.scan(question), question, k)
+        patch.setattr(store_, "LARGE", 1)
+        question = retriever.weigh(query, {"unicorn": 2})
+        joined = overlay._rank_in_one_go(question, found(retriever, overlay, question, k), k)
         fast = search(retriever, question, k, overlay)
         patch.setattr(compiled, "_joined", None)
         plain = search(retriever, question, k, overlay)
@@ -145,23 +156,25 @@ def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
 
 def test_a_question_that_a_lens_has_turned_does_not_join(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was taught is found again as it was said, not as it was turned."""
-    monkeypatch.setattr(collection, "LARGE", 1)
-    store, evidence = filled([[Counter("ab"), Counter("b")]], set(), False), sparse.csr_array(np.ones((1, 1)))
+    monkeypatch.setattr(store_, "LARGE", 1)
+    retriever, evidence = filled([[Counter("ab"), Counter("b")]], set(), False), sparse.csr_array(np.ones((1, 1)))
     touched = Touched.of(np.zeros(1, np.int64), np.ones(1, np.int64))
-    overlay = Overlay(touched, (), SparseBlock.of([Counter("a")]), evidence, np.ones(1), Choice(step=1.0), {})
-    question = store.question({"a": 1}, {})
-    assert overlay.joined(store.scan(question), question, 2) is not None
-    assert overlay.joined(store.scan(question), replace(question, asked=question), 2) is None
+    block, choice = SparseBlock.of([Counter("a")]), Choice(step=1.0)
+    overlay = Overlay(touched, block, (), block, evidence, np.ones(1), choice, {})
+    question = retriever.weigh({"a": 1}, {})
+    best = found(retriever, overlay, question, 2)
+    assert overlay._rank_in_one_go(question, best, 2) is not None
+    assert overlay._rank_in_one_go(replace(question, asked=question), best, 2) is None
 
 
 def test_weights_below_zero_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collection, "LARGE", 1)
-    store = filled([[Counter("ab"), Counter("b")]], set(), False)
-    question = store.question({"a": 1, "b": 1}, {})
+    monkeypatch.setattr(store_, "LARGE", 1)
+    retriever = filled([[Counter("ab"), Counter("b")]], set(), False)
+    question, rows = retriever.weigh({"a": 1, "b": 1}, {}), state(retriever)
     against = replace(question, weights=(1.0, -0.5))
-    assert isinstance(store.scan(question), CompiledScan)
-    assert not isinstance(store.scan(against), CompiledScan)
-    assert store.scan(against).top(2, np.zeros(0, np.int64), None).numbers.tolist() == [0]
+    assert isinstance(rows.scan(question), CompiledScan)
+    assert not isinstance(rows.scan(against), CompiledScan)
+    assert rows.scan(against).top(2, np.zeros(0, np.int64), None).numbers.tolist() == [0]
 
 
 def test_a_memory_gives_the_same_with_it_and_without(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,15 +188,16 @@ def test_a_memory_gives_the_same_with_it_and_without(opened: Opener, monkeypatch
     assert memory.stats().documents_touched
     queries = ["ant", "ant bee word8", "fox gnu hen", "nothing of this", "cat cat word15 dog"]
     before = [ranking(memory, query, k=k, epoch=epoch) for query in queries for k in (1, 10) for epoch in (0, None)]
-    monkeypatch.setattr(collection, "LARGE", 1)
+    monkeypatch.setattr(store_, "LARGE", 1)
     memory.close()
     again = opened()
     after = [ranking(again, query, k=k, epoch=epoch) for query in queries for k in (1, 10) for epoch in (0, None)]
-    store = again.index.retrievers[0].store
-    question, overlay = store.question({"ant": 1}, {}), again.index.overlays(again.stats().epoch).of["bm25"]
-    scan = store.scan(question)
-    assert isinstance(scan, CompiledScan)
-    assert overlay.joined(scan, question, 3) is not None
+    view = again.index.view()
+    retriever, overlay = view.retrievers[0], view.overlays.of["bm25"]
+    assert isinstance(retriever, SparseRetriever)
+    question = retriever.weigh({"ant": 1}, {})
+    assert isinstance(state(retriever).scan(question), CompiledScan)
+    assert overlay._rank_in_one_go(question, found(retriever, overlay, question, 3), 3) is not None
     assert after == before
 
 
@@ -202,7 +216,7 @@ def test_it_is_loaded_once_searches_are_many(monkeypatch: pytest.MonkeyPatch) ->
 def test_without_numba_nothing_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "_best", None)
     monkeypatch.setattr(compiled, "_asked", 0)
-    monkeypatch.delitem(sys.modules, "evokey.stores.kernel")
+    monkeypatch.delitem(sys.modules, "evokey.scoring.kernel")
     monkeypatch.setitem(sys.modules, "numba", None)
     assert not compiled.load()
     assert [compiled.best() for _ in range(2 * compiled.AFTER)] == [None] * 2 * compiled.AFTER
@@ -210,7 +224,7 @@ def test_without_numba_nothing_is_missed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_program_ends_while_it_is_being_compiled() -> None:
     program = (
-        "import threading\nfrom evokey.stores import compiled\n"
+        "import threading\nfrom evokey.scoring import compiled\n"
         "compiled.load = threading.Event().wait\n"
         "for _ in range(compiled.AFTER): compiled.best()\n"
         "assert any(one.name == 'evokey-compile' for one in threading.enumerate())\n"

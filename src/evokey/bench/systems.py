@@ -256,7 +256,9 @@ class Taught(Plain):
             return {}
         index = self._memory.index
         epoch = self._memory.epochs()[-1]
-        successes = [one for one in index.log(epoch.lessons_to, epoch.omitted).successes if one.retrieved]
+        successes = [
+            one for one in self._memory.composer.log(epoch.lessons_to, epoch.omitted).successes if one.retrieved
+        ]
         replays = {one.name: Replay(Paper(batch=BATCH, online=True), one, successes) for one in index.retrievers}
         for replay in replays.values():
             replay.run(())

@@ -22,11 +22,10 @@ from scipy import sparse
 
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.pairs import Pairing, Pairs
+from evokey.scoring.block import Block, ordinals
 from evokey.search.lens import Lens
 from evokey.search.overlay import Overlay, Touched
 from evokey.search.retriever import Retriever
-from evokey.stores.embedded import Block, ordinals
-from evokey.stores.flat import DenseBlock
 from evokey.types import Choice, Numbers, Scores, Vectors
 
 Credit = tuple[float, float]
@@ -199,13 +198,13 @@ class Attribution:
         matrix = sparse.csr_array((pairs.grades, pairs.columns, starts), shape)
         weights = _divide_rows(matrix, self.row_totals(matrix))
         rows = np.unique(pairs.rows)
-        if not isinstance(self.block, DenseBlock):
+        if not self.block.unit:
             return WrongRows(weights, rows, np.zeros((0, 0), np.float32))
         return WrongRows(weights, rows, np.asarray(weights[rows] @ self.block.vectors.astype(np.float64)))
 
     def moments(self, credit: Credit, totals: Scores) -> Moments | None:
         """None where keys are not normalised (sparse keys)."""
-        if not isinstance(self.base, DenseBlock) or not len(self.base):
+        if not self.base.unit or not len(self.base):
             return None
         sums = (self.whole or self)._row_sums(credit)
         along, square = sums.along.copy(), sums.square.copy()
@@ -227,7 +226,6 @@ class Attribution:
 
     def _demotion_products(self, wrong: WrongRows, moments: Moments) -> tuple[Scores, Scores, Scores]:
         """k⁰·N, N·N and V·N of all rows."""
-        assert isinstance(self.base, DenseBlock)
         if moments.credit not in self._products:
             rows, vectors = wrong.rows, wrong.vectors
             along, own, cross = np.zeros((3, len(self.base)))
@@ -240,7 +238,6 @@ class Attribution:
         return self._products[moments.credit]
 
     def _row_sums(self, credit: Credit) -> Sums:
-        assert isinstance(self.base, DenseBlock)
         if credit not in self._sums:
             vectors = self._sum(self.pairs, self._omega(credit))
             self._sums[credit] = Sums(vectors, np.vecdot(self.base.vectors, vectors), np.vecdot(vectors, vectors))
@@ -248,7 +245,6 @@ class Attribution:
 
     def _sum(self, pairs: Pairs, omega: Scores) -> Vectors:
         """Σ ω e of each row."""
-        assert isinstance(self.block, DenseBlock)
         parts = omega.astype(np.float32), pairs.columns, _starts(pairs.rows, len(self.base))
         matrix = sparse.csr_array(parts, (len(self.base), len(self.texts)))
         return np.asarray(matrix @ self.block.vectors)
@@ -296,7 +292,9 @@ class Attribution:
         against = None
         if choice.demotion and self.wrong_rows is not None:
             against = sparse.csr_array(choice.step * weights - choice.demotion * self.wrong_rows.weights)
-        return Overlay(self.touched, self.texts, self.block, weights, norms, choice, self.count_words(), lens, against)
+        return Overlay(
+            self.touched, self.base, self.texts, self.block, weights, norms, choice, self.count_words(), lens, against
+        )
 
 
 def _starts(rows: Numbers, count: int) -> Numbers:
@@ -314,10 +312,8 @@ def attribute(retriever: Retriever, lessons: Judgements) -> Attribution:
     """Pair the documents that have a row in this retriever with the texts that they were taught."""
     judged = chain(lessons.grades.values(), lessons.wrong.values())
     numbers = np.array(sorted(set[int]().union(*judged)), np.int64)
-    rows = retriever.store.rows
-    documents = rows.having(numbers)
-    touched = Touched.of(documents, rows.sizes(documents))
-    base = retriever.store.take(documents)
+    keys = retriever.base.fetch(numbers)
+    touched, base = Touched.of(keys.documents, keys.sizes), keys.block
     units = (unit for units in lessons.units.values() for unit in units)
     texts = tuple(sorted({*lessons.queries, *units, *lessons.wrong}))
     pairing = Pairing(retriever, lessons, touched, base, texts)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from evokey.evolution.tables import Table
+from evokey.scoring.block import Block
 from evokey.search.overlay import Touched
-from evokey.stores.embedded import Block
 from evokey.types import Scores
 
 
@@ -39,7 +39,7 @@ class BaseScores:
 
     def move(self, pull: Any, step: float, norms: Scores) -> Table:
         """Scores of documents when keys move by λ times the pull of their texts; norms: of the moved keys."""
-        return np.asarray(self.touched.best(self.block.grown(self.rows, pull, step, norms)), np.float32)
+        return np.asarray(self.touched.best(self.block.grow(self.rows, pull, step, norms)), np.float32)
 
     @property
     def self_similarity(self) -> Table:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evokey.evolution.ndcg import CUTOFF, SortKeys, TableNdcg, descending, sort_keys
 from evokey.evolution.tables import Mask, Table, tenth_best
-from evokey.stores.embedded import ordinals
+from evokey.scoring.block import ordinals
 from evokey.types import Choice, Numbers, Scores
 
 Move = tuple[float, float, float, float]

@@ -74,7 +74,7 @@ class Fit:
         self.unrelated = sum(trial.count_unrelated() for trial in self.folds) / max(asked, 1)
         """The share of the held-out queries whose documents the other folds never touched."""
         self.learners = attribution.learners
-        self.untouched = 1 - len(attribution.learners) / max(len(retriever.store.rows), 1)
+        self.untouched = 1 - len(attribution.learners) / max(len(retriever.base), 1)
         self._pushes = attribution.wrong_rows is not None
 
     def ask(self, queries: Judgements) -> Trial:

@@ -96,9 +96,9 @@ class Guarded:
 
     def attribution(self, retriever: Retriever, lessons: Judgements, *, wrong: bool) -> Attribution:
         """Kept from the proposal until it is published. wrong: with what speaks against documents."""
-        key = lessons, retriever.store.rows, wrong
+        key = lessons, retriever.base.version, wrong
         known = self._attributed.get(retriever.name)
-        if known is None or known[0][0] is not lessons or known[0][1] is not key[1] or known[0][2] < wrong:
+        if known is None or known[0][0] is not lessons or known[0][1] != key[1] or known[0][2] < wrong:
             heard = lessons if wrong else replace(lessons, wrong={})
             known = self._attributed[retriever.name] = key, self.attribute(retriever, heard)
         return known[1]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from evokey.evolution.attribution import Attribution
 from evokey.evolution.folds import fold_of, sample
+from evokey.scoring.block import NO_NUMBERS
+from evokey.scoring.sparse import SparseBlock, SparseQuestion
 from evokey.search import lens
 from evokey.search.lens import Lens, Turn, Ways
 from evokey.search.retriever import Retriever
-from evokey.stores.embedded import NO_NUMBERS
-from evokey.stores.flat import DenseBlock, FlatStore
-from evokey.stores.sparse import SparseBlock, SparseStore
 from evokey.types import Numbers, Vectors
 
 RIDGES = (0.1, 0.5, 2.0, 10.0)
@@ -35,11 +35,12 @@ class LensTrainer:
 
     def __init__(self, retriever: Retriever, attribution: Attribution, last_anchor: int | None = None) -> None:
         """last_anchor: the newest document that may be an anchor; by default the newest of all."""
-        self._retriever, self._base = retriever, attribution.base
+        self._retriever: Any = retriever
+        self._base: Any = attribution.base
         relevant = _relevant_rows(attribution)
         place = {attribution.texts[column]: column for column in relevant}
         self._relevant = {query: relevant[place[query]] for query in sample(list(place), EXAMPLES)}
-        self.last_anchor = int(self._live_documents.max(initial=0)) if last_anchor is None else last_anchor
+        self.last_anchor = int(retriever.documents.max(initial=0)) if last_anchor is None else last_anchor
 
     def settings(self, *, traffic_related: bool) -> tuple[Turn, ...]:
         """The lenses to try. Their gates are cautious, unless the traffic is known to ask about what was taught."""
@@ -56,11 +57,9 @@ class LensTrainer:
         names = [name for name in self._relevant if fold_of(name) != without]
         if len(names) < MIN_QUERIES or not settings:
             return {}
-        if isinstance(self._retriever.store, FlatStore):
+        if self._retriever.kind == "dense":
             return self._ways.lenses([list(self._relevant)[at] for at in self._centres], settings, without)
-        if not isinstance(self._retriever.store, SparseStore) or not isinstance(self._base, SparseBlock):
-            return {}
-        weights = _TermWeights(self._retriever.store, self._base)
+        weights = _TermWeights(self._base, self._retriever.weigh(dict.fromkeys(self._base.terms, 1.0), {}))
         terms = [self._retriever.lesson(name, {}).terms for name in names]
         relevant = [weights.mean(*self._relevant[name]) for name in names]
         found = lens.sparse(names, terms, relevant, [strength for strength, _ in settings])
@@ -77,7 +76,6 @@ class LensTrainer:
 
     @cached_property
     def _ways(self) -> Ways:
-        assert isinstance(self._base, DenseBlock)
         targets = np.stack([_mean(self._base.vectors, rows, grades) for rows, grades in self._relevant.values()])
         folds = np.array([fold_of(name) for name in self._relevant], np.int64)
         return Ways(self._queries, targets, folds, self._centres, self._anchors)
@@ -85,16 +83,9 @@ class LensTrainer:
     @property
     def _anchors(self) -> Vectors:
         """Base keys of some documents, chosen by their numbers alone."""
-        live = self._live_documents
-        block = self._retriever.store.take(sample_numbers(live[live <= self.last_anchor], ANCHORS))
-        assert isinstance(block, DenseBlock)
-        return block.vectors.reshape(-1, self._queries.shape[1])
-
-    @property
-    def _live_documents(self) -> Numbers:
-        """Without deleted documents whose rows are still stored: when these rows go is not defined."""
-        rows = self._retriever.store.rows
-        return np.setdiff1d(rows.documents, np.fromiter(rows.dead, np.int64, len(rows.dead)))
+        live = self._retriever.documents
+        keys = self._retriever.base.fetch(sample_numbers(live[live <= self.last_anchor], ANCHORS))
+        return np.asarray(keys.block.vectors.reshape(-1, self._queries.shape[1]))
 
 
 def sample_numbers(numbers: Numbers, size: int) -> Numbers:
@@ -126,20 +117,15 @@ def _mean(vectors: Vectors, rows: Sequence[int], grades: Sequence[float]) -> Vec
 class _TermWeights:
     """The terms of documents, with their weights in the collection."""
 
-    def __init__(self, store: SparseStore, base: SparseBlock) -> None:
-        collection, encoder = store.collection, store.encoder
-        idf: Callable[[str], float] = lambda term: collection.terms[term].idf  # noqa: E731
-        self._base = base
-        self._idf = np.array([idf(term) for term in base.terms])
-        self._pivots = encoder.pivots(base.lengths, collection.average)
+    def __init__(self, base: SparseBlock, question: SparseQuestion) -> None:
+        """question: with all terms of the documents."""
+        self._terms, self._weights, self._idf = base.terms, base.weigh(question), np.array(question.idf)
 
     def mean(self, rows: Sequence[int], grades: Sequence[float]) -> Mapping[str, float]:
         found: defaultdict[str, float] = defaultdict(float)
-        counts = self._base.counts
         for row, grade in zip(rows, grades, strict=True):
-            span = slice(counts.indptr[row], counts.indptr[row + 1])
-            count, columns = counts.data[span].astype(np.float64), counts.indices[span]
-            weights = count if self._pivots is None else count / (count + self._pivots[row])
+            span = slice(*self._weights.indptr[row : row + 2])
+            weights, columns = self._weights.data[span], self._weights.indices[span]
             for column, weight in zip(columns.tolist(), (grade * weights * self._idf[columns]).tolist(), strict=True):
-                found[self._base.terms[column]] += weight
+                found[self._terms[column]] += weight
         return found

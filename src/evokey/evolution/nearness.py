@@ -60,12 +60,11 @@ class Nearness:
     def of_untouched(self, touched: Numbers) -> float:
         """The similarity to a taught query that almost no untouched document exceeds: people may ask about these
         documents too. EVERY_QUESTION if all documents are touched."""
-        rows = self.retriever.store.rows
-        untouched = np.setdiff1d(rows.having(rows.documents), touched)
+        untouched = np.setdiff1d(self.retriever.documents, touched)
         if not len(untouched):
             return EVERY_QUESTION
         chosen = untouched[np.unique(np.linspace(0, len(untouched) - 1, COMPARED).astype(np.int64))]
-        block, queries = self.retriever.store.take(chosen), sample(self._queries, COMPARED)
+        block, queries = self.retriever.base.fetch(chosen).block, sample(self._queries, COMPARED)
         questions = [self.retriever.lesson(query, {}) for query in queries]
         own = np.array([question.self_similarity for question in questions])
         nearest = (block.total(block.table(questions)) / own[:, None]).max(axis=0)

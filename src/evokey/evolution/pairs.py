@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evokey.evolution.judgements import Judgements
+from evokey.scoring.block import Block
 from evokey.search.overlay import Touched
 from evokey.search.retriever import Retriever
-from evokey.stores.embedded import Block
 from evokey.types import Numbers, Scores
 
 RELATIVE_MATCH = 0.5

@@ -25,12 +25,11 @@ from evokey.evolution.judgements import Judgements
 from evokey.evolution.policy import Log, Proposal
 from evokey.evolution.saturation import Saturation
 from evokey.ledger.lessons import Success
+from evokey.scoring.block import Block, ordinals
+from evokey.scoring.late import bring
 from evokey.search.fusion import Fusion
 from evokey.search.overlay import UNTAUGHT, Overlay, Touched
 from evokey.search.retriever import Retriever
-from evokey.stores.embedded import Block, ordinals
-from evokey.stores.flat import DenseBlock, DenseQuestion
-from evokey.stores.late import LateQuestion, brought
 from evokey.types import Choice, Numbers, Ranking, Scores
 
 REPLAYED = Choice(step=1.0)
@@ -104,12 +103,11 @@ class Replay:
     block: Block[Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        store = self.retriever.store
         numbers = np.array(sorted({number for one in self.successes for number in self._credited(one)}), np.int64)
-        documents = store.rows.having(numbers)
-        self.touched = Touched.of(documents, store.rows.sizes(documents))
+        keys = self.retriever.base.fetch(numbers)
+        self.touched = Touched.of(keys.documents, keys.sizes)
         self.texts = tuple(sorted({text for one in self.successes for text in units_of(one)}))
-        self.base, self.block = store.take(documents), self.retriever.texts(self.texts)
+        self.base, self.block = keys.block, self.retriever.texts(self.texts)
         self.scores = [{} for _ in range(len(self.base))]
         self.added = [{} for _ in range(len(self.base))]
         self.saturation = Saturation(self.rule.patience, self.rule.margin)
@@ -163,23 +161,22 @@ class Replay:
 
     def _gains(self, row: int, question: Any, units: Sequence[int], likeness: Scores) -> Scores:
         """Δ of each unit: sim(q, k ⊕ e) − sim(q, k), with the key as it is now."""
-        if isinstance(question, LateQuestion):
+        if likeness.ndim > 1:
             return self._appended_gains(row, question, units, likeness)
-        if not isinstance(question, DenseQuestion):
+        if not self.base.unit:
             return likeness[units]  # an inner product does not ask which key it is added to
-        assert isinstance(self.block, DenseBlock)
         key = self._key(row)
         grown = key + self.block.vectors[list(units)]
         grown /= np.maximum(np.linalg.norm(grown, axis=1, keepdims=True), 1e-12)
         gains: Scores = grown @ question.vector.astype(np.float64) - float(key @ question.vector)
         return gains
 
-    def _appended_gains(self, row: int, question: LateQuestion, units: Sequence[int], likeness: Scores) -> Scores:
+    def _appended_gains(self, row: int, question: Any, units: Sequence[int], likeness: Scores) -> Scores:
         """Where ⊕ appends: what each unit's vectors add to the best match of each vector of the question."""
         key = np.asarray(self.base.take(np.array([row])).likeness(question), np.float64)[0]
         for column in self.added[row]:
-            key = np.maximum(key, brought(likeness[column]))
-        return np.asarray(np.maximum(key, brought(likeness[units])).sum(axis=1) - key.sum())
+            key = np.maximum(key, bring(likeness[column]))
+        return np.asarray(np.maximum(key, bring(likeness[units])).sum(axis=1) - key.sum())
 
     def _key(self, row: int) -> Scores:
         """A dense key as evolved so far, of unit length."""
@@ -188,7 +185,6 @@ class Replay:
 
     def _sum(self, row: int) -> Scores:
         """k⁰ plus what was added, before it is brought back to unit length."""
-        assert isinstance(self.base, DenseBlock) and isinstance(self.block, DenseBlock)
         key = self.base.vectors[row].astype(np.float64)
         for column, times in self.added[row].items():
             key = key + times * self.block.vectors[column]
@@ -216,10 +212,10 @@ class Replay:
         at, columns, times = (np.array(part) for part in zip(*entries, strict=True))
         evidence = sparse.coo_array((times, (at, columns)), shape=(len(kept), len(self.texts))).tocsr()
         touched = Touched.of(self.touched.documents[places], sizes[places])
-        return Overlay(touched, self.texts, self.block, evidence, self._norms(kept), choice, {})
+        return Overlay(touched, self.base.take(kept), self.texts, self.block, evidence, self._norms(kept), choice, {})
 
     def _norms(self, rows: Numbers) -> Scores:
-        if not isinstance(self.base, DenseBlock):
+        if not self.base.unit:
             return np.ones(len(rows))
         return np.array([max(float(np.linalg.norm(self._sum(row))), 1e-12) for row in rows.tolist()])
 

@@ -8,11 +8,13 @@ the whole collection: any change of documents makes the pool again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from evokey.ledger.documents import Position
 from evokey.ledger.pools import Pool, Pools
+from evokey.scoring.block import Keys
 from evokey.search.overlay import UNTAUGHT, Touched
 from evokey.search.retriever import Retriever, search
 from evokey.types import Numbers, Ranking
@@ -21,8 +23,21 @@ POOL_DEPTH = 100
 
 
 def make(retriever: Retriever, query: str, position: Position) -> Pool:
-    ranking = search(retriever, retriever.lesson(query, {}), POOL_DEPTH, UNTAUGHT)
+    question = retriever.lesson(query, {})
+    ranking = search(retriever, question, POOL_DEPTH, UNTAUGHT)
+    if not retriever.store.exact:
+        (ranking,) = rescore(retriever.base.fetch(ranking.numbers), [question])
     return Pool(ranking, position.newest, position.removals)
+
+
+def rescore(keys: Keys, questions: Sequence[Any]) -> list[Ranking]:
+    """The documents of these keys as each question orders them."""
+    touched, found = Touched.of(keys.documents, keys.sizes), []
+    for scores in keys.block.scores_of_each(questions):
+        best = touched.best(scores)
+        order = np.lexsort((touched.documents, -best))
+        found.append(Ranking(touched.documents[order], np.asarray(best[order], np.float64)))
+    return found
 
 
 def update(
@@ -47,14 +62,11 @@ def _is_current(pool: Pool, position: Position) -> bool:
 def _update(retriever: Retriever, query: str, pool: Pool | None, position: Position, live: Numbers) -> Pool:
     if pool is None or retriever.kind == "sparse" or not np.isin(pool.ranking.numbers, live).all():
         return make(retriever, query, position)
-    new = live[live > pool.newest]
-    new = retriever.store.rows.having(new)
-    if not len(new):
+    keys = retriever.base.fetch(live[live > pool.newest])
+    if not len(keys.owners):
         return Pool(pool.ranking, position.newest, position.removals)
-    question = retriever.lesson(query, {})
-    rows = Touched.of(new, retriever.store.rows.sizes(new))
-    scores = rows.best(retriever.store.take(new).scores(question))
-    numbers = np.concatenate([pool.ranking.numbers, new])
-    scores = np.concatenate([pool.ranking.scores, scores])
+    (new,) = rescore(keys, [retriever.lesson(query, {})])
+    numbers = np.concatenate([pool.ranking.numbers, new.numbers])
+    scores = np.concatenate([pool.ranking.scores, new.scores])
     order = np.lexsort((numbers, -scores))[:POOL_DEPTH]
     return Pool(Ranking(numbers[order], scores[order]), position.newest, position.removals)

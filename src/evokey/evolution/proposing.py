@@ -8,10 +8,9 @@ from dataclasses import replace
 from evokey.errors import InvalidInput
 from evokey.evolution import pools as pools_
 from evokey.evolution.judgements import Judgements
-from evokey.evolution.policy import Policy, Proposal
+from evokey.evolution.policy import Log, Policy, Proposal
 from evokey.evolution.restricted import Own
 from evokey.ledger.ledger import Ledger
-from evokey.ledger.lessons import Omitted
 from evokey.search.index import Index
 from evokey.types import EpochReport
 
@@ -19,11 +18,8 @@ SEARCHED = 256
 """Queries of the traffic that a policy is shown."""
 
 
-def propose(
-    index: Index, ledger: Ledger, policy: Policy, up_to: int, omitted: Omitted, *, keep: bool = True
-) -> EpochReport:
-    """What evolve would publish of the lessons up to a number, without some. keep: write the pools that were made."""
-    log = index.log(up_to, omitted)
+def propose(index: Index, ledger: Ledger, policy: Policy, log: Log, *, keep: bool = True) -> EpochReport:
+    """What evolve would publish of these lessons. keep: write the pools that were made."""
     report, apart = _judge(index, ledger, policy, log.taught, keep=keep), _count_restricted(log.own)
     reason = report.reason + _learned_apart(apart) + on_hold(len(ledger.lessons.held()))
     return replace(report, reason=reason, restricted=apart)

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evokey.errors import ServiceFailed
+from evokey.evolution.composer import Composer
 from evokey.evolution.policy import Policy
 from evokey.evolution.proposing import on_hold, propose
 from evokey.ledger.documents import Position
 from evokey.ledger.ledger import Ledger
 from evokey.ledger.lessons import Omitted
-from evokey.search.index import Index, Overlays
+from evokey.search.index import Index
+from evokey.search.view import Overlays
 from evokey.types import Epoch, EpochReport, Numbers
 
 log = logging.getLogger("evokey")
@@ -45,6 +47,7 @@ class Publisher:
     index: Index
     ledger: Ledger
     policy: Policy
+    composer: Composer
     now: Callable[[], float]
     restricted: str | None
     """The field of the metadata that marks restricted documents, if any are."""
@@ -52,7 +55,7 @@ class Publisher:
     def evolve(self, *, dry_run: bool) -> EpochReport:
         """Publish what the lessons so far are worth, if that is anything new."""
         up_to, held = self.ledger.lessons.last, self.ledger.lessons.held()
-        report = propose(self.index, self.ledger, self.policy, up_to, held)
+        report = self._propose(up_to, held)
         if dry_run:
             return replace(report, reason=f"dry run: {report.reason}")
         return self._publish_if_new(report, up_to, held)
@@ -61,9 +64,10 @@ class Publisher:
         """What evolve would do now. Writes nothing."""
         index, lessons, up_to = self.index, self.ledger.lessons, self.ledger.lessons.last
         held, count, forgets = lessons.held(), lessons.count_to(up_to), self.ledger.forgets.count
-        report = propose(index, self.ledger, self.policy, up_to, held, keep=False)
-        index.drop_forgotten(index.log(up_to, held), forgets)
-        overlays = index.composed(self._epoch("evolve", report, up_to, held))
+        log = self.composer.log(up_to, held)
+        report = propose(index, self.ledger, self.policy, log, keep=False)
+        self.composer.drop_forgotten(log, forgets, index.retrievers)
+        overlays = self.composer.compose(self._epoch("evolve", report, up_to, held), index.retrievers)
         return Draft(report, up_to, held, count, index.epoch, index.position, overlays, index.restricted)
 
     def adopt(self, draft: Draft) -> EpochReport | None:
@@ -74,7 +78,7 @@ class Publisher:
             return None
         if not np.array_equal(index.restricted, draft.restricted):
             return None
-        with index.published() as give:
+        with index.publish() as give:
             report = self._publish_if_new(draft.report, draft.up_to, draft.omitted)
             if report.published and index.position == draft.position:
                 give(report.epoch, draft.overlays)
@@ -113,7 +117,7 @@ class Publisher:
         return self._publish(kind, report, up_to, omitted) if current or report.choice else report
 
     def _propose(self, up_to: int, omitted: Omitted) -> EpochReport:
-        return propose(self.index, self.ledger, self.policy, up_to, omitted)
+        return propose(self.index, self.ledger, self.policy, self.composer.log(up_to, omitted))
 
     def _propose_or_nothing(self, up_to: int, omitted: Omitted) -> EpochReport:
         try:
@@ -140,8 +144,8 @@ class Publisher:
         """Whether restricted documents have other lessons than in the current epoch."""
         if self.restricted is None:
             return False
-        before = self.index.log(current.lessons_to, current.omitted).own
-        return self.index.log(up_to, omitted).own != before  # the later reading is kept, and composed from
+        before = self.composer.log(current.lessons_to, current.omitted).own
+        return self.composer.log(up_to, omitted).own != before  # the later reading is kept, and composed from
 
     def _publish(self, kind: str, report: EpochReport, up_to: int, omitted: Omitted) -> EpochReport:
         number = self.ledger.epochs.append(self._epoch(kind, report, up_to, omitted))

@@ -12,8 +12,8 @@ from scipy import sparse
 
 from evokey.evolution.ndcg import CUTOFF
 from evokey.evolution.tables import Mask, Table, best_columns, nonzero
+from evokey.scoring.block import ordinals
 from evokey.search.overlay import Touched, greatest
-from evokey.stores.embedded import ordinals
 from evokey.types import Numbers
 
 Places = NDArray[np.integer[Any]]

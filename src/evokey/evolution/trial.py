@@ -19,13 +19,12 @@ from evokey.evolution.base_scores import BaseScores
 from evokey.evolution.candidates import CandidateFilter, Candidates, Move, Scatter
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.ndcg import CUTOFF, TableNdcg, ideal_dcg
-from evokey.evolution.pools import POOL_DEPTH
+from evokey.evolution.pools import POOL_DEPTH, rescore
 from evokey.evolution.tables import Table, nonzero
 from evokey.evolution.taught_keys import TaughtKeys, select_best
+from evokey.scoring.block import NO_NUMBERS
 from evokey.search.lens import Lens, Turn
-from evokey.search.overlay import Touched
 from evokey.search.retriever import Retriever
-from evokey.stores.embedded import NO_NUMBERS
 from evokey.types import Choice, Ranking, Scores
 
 BATCH_CELLS, STORED_CELLS = 300_000, 1_000_000
@@ -131,14 +130,8 @@ class Trial:
             return {}
         if self._deep:
             return {setting: self._search_untouched(one) for setting, one in mapped.items()}
-        store = self._retriever.store
-        touched = Touched.of(pool.numbers, store.rows.sizes(pool.numbers))
-        found = {}
-        for setting, scores in zip(mapped, store.scores(pool.numbers, list(mapped.values())), strict=True):
-            best = touched.best(scores)
-            order = np.lexsort((pool.numbers, -best))
-            found[setting] = Ranking(pool.numbers[order], np.asarray(best[order], np.float64))
-        return found
+        rescored = rescore(self._retriever.base.fetch(pool.numbers), list(mapped.values()))
+        return dict(zip(mapped, rescored, strict=True))
 
     def _deep_pool(self, query: str) -> Ranking:
         if query not in self._deep_pools:
@@ -147,7 +140,8 @@ class Trial:
 
     def _search_untouched(self, question: Any) -> Ranking:
         """The best untouched documents of the corpus: touched ones may all fall behind documents outside the pool."""
-        return self._retriever.store.scan(question).top(POOL_DEPTH, self._attribution.documents, None)
+        (found,) = self._retriever.base.search([question], POOL_DEPTH, without=self._attribution.documents)
+        return found.ranking
 
     def _batches(self, lens: Turn | None = None) -> Iterator[BaseScores]:
         """Base scores of all queries, in tables of a bounded size. They are stored if they are small: they are needed
@@ -184,7 +178,7 @@ class Trial:
         weights, totals = self._row_weights(credit)
         if credit not in self._moments:
             self._moments[credit] = self._attribution.moments(credit, totals)
-        return base.block.pulled(base.texts, weights)
+        return base.block.pull(base.texts, weights)
 
     def _row_weights(self, credit: Credit) -> RowWeights:
         if credit not in self._weights:
@@ -196,7 +190,7 @@ class Trial:
     def _demotion_pull(self, base: BaseScores) -> Any:
         """By how much documents that were wrong are demoted; nothing if none was wrong."""
         wrong = self._attribution.wrong_rows
-        return 0.0 if wrong is None else base.block.pulled(base.texts, wrong.weights.astype(np.float32))
+        return 0.0 if wrong is None else base.block.pull(base.texts, wrong.weights.astype(np.float32))
 
     def _move_keys(self, base: BaseScores, choices: Iterable[Choice]) -> Iterator[tuple[Move, Table]]:
         """Scores with moved keys, for every (β, η, λ, γ) among the choices."""

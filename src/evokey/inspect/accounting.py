@@ -35,10 +35,10 @@ from evokey.errors import UnknownComponent
 from evokey.evolution.folds import sample
 from evokey.ledger.lessons import Credit
 from evokey.memory import Memory
-from evokey.search.index import Index, Overlays
+from evokey.search.index import Index
 from evokey.search.overlay import Overlay
 from evokey.search.retriever import Retriever
-from evokey.stores.flat import DenseBlock
+from evokey.search.view import Overlays, View
 from evokey.types import Choice, Document, Scores
 
 K = 10
@@ -167,8 +167,9 @@ def report(memory: Memory, *, asked: int = ASKED, named: int = NAMED) -> Account
 def _report(memory: Memory, asked: int, named: int) -> Account:
     stats = memory.stats()  # brings the index up to the ledger
     index, epoch = memory.index, memory.epochs()[stats.epoch]
-    before, after = index.overlays(0), index.overlays(epoch.number)
-    log = index.log(epoch.lessons_to, epoch.omitted)
+    view = index.view(epoch.number)
+    after = view.overlays
+    log = memory.composer.log(epoch.lessons_to, epoch.omitted)
     apart = frozenset(index.restricted.tolist())
     said = held(log.ledger.lessons.credits(epoch.lessons_to, epoch.omitted))
     said = [one for one in said if epoch.choice or one.number in apart]
@@ -177,9 +178,9 @@ def _report(memory: Memory, asked: int, named: int) -> Account:
     reader = Reader(memory, index)
     touched = sorted({number for overlay in after.of.values() for number in overlay.all_documents.tolist()})
     queries = sample(list({credit.query for credit in credits}), asked)
-    found = {kind: _found(index, texts, before, after) for kind, texts in _asked(reader, queries, asked).items()}
+    found = {kind: _found(texts, view) for kind, texts in _asked(reader, queries, asked).items()}
     learned = {number: _texts(after, number) for number in touched}
-    moves = {one.name: _moves(one, after.of[one.name]) for one in index.retrievers}
+    moves = {one.name: _moves(one, after.of[one.name]) for one in view.retrievers}
     moved = {number: {name: one.moved.get(number, 0.0) for name, one in moves.items()} for number in touched}
     best = sorted(touched, key=lambda number: (-learned[number], -sum(moved[number].values()), number))[:named]
     titles = reader.documents(best)
@@ -193,7 +194,7 @@ def _report(memory: Memory, asked: int, named: int) -> Account:
         actors=concentration(Counter(credit.actor for credit in heard), named),
         queries=concentration(Counter(" ".join(credit.query.split()).casefold() for credit in heard), named),
         credited=concentration(Counter(reader.ids(numbered)), named),
-        displacements=[_displacement(one, after.of[one.name], moves[one.name]) for one in index.retrievers],
+        displacements=[_displacement(one, after.of[one.name], moves[one.name]) for one in view.retrievers],
         taught=reader.hubness(found["taught"], learned, named),
         neutral=reader.hubness(found["neutral"], learned, named),
         together=reader.hubness(together, learned, named),
@@ -203,8 +204,9 @@ def _report(memory: Memory, asked: int, named: int) -> Account:
 def displacements(memory: Memory) -> list[Displacement]:
     """How far the current epoch has moved each retriever's keys."""
     epoch = memory.stats().epoch
-    after = memory.index.overlays(epoch)
-    return [_displacement(one, after.of[one.name], _moves(one, after.of[one.name])) for one in memory.index.retrievers]
+    view = memory.index.view(epoch)
+    taught = [(one, view.overlays.of[one.name]) for one in view.retrievers]
+    return [_displacement(one, overlay, _moves(one, overlay)) for one, overlay in taught]
 
 
 def held(credits: Iterable[Credit]) -> list[Credit]:
@@ -265,10 +267,10 @@ def _moves_of(retriever: Retriever, overlay: Overlay) -> Moves:
     if overlay.texts is None or not step or not numbers:
         still = dict.fromkeys(numbers, 0.0)
         return Moves(still, still)
-    base, pull = retriever.store.take(overlay.documents), step * overlay.pull
+    base, pull = retriever.base.fetch(overlay.documents).block, step * overlay.pull
     moved = np.asarray(abs(pull).sum(axis=1), np.float64).ravel()
     bounds = np.maximum(moved, overlay.choice.step + overlay.choice.demotion)
-    if isinstance(base, DenseBlock) and isinstance(overlay.texts, DenseBlock):
+    if base.unit:
         towards = pull @ overlay.texts.vectors.astype(np.float64)
         keys = base.vectors.astype(np.float64)
         bounds = np.minimum(by_mass(moved), _turned(keys, towards))
@@ -307,12 +309,12 @@ def _asked(reader: Reader, taught: Sequence[str], asked: int) -> dict[str, Seque
     return {"taught": taught, "neutral": reader.titles(asked)}
 
 
-def _found(index: Index, queries: Sequence[str], before: Overlays, after: Overlays) -> list[Counter[int]]:
+def _found(queries: Sequence[str], view: View) -> list[Counter[int]]:
     """Before and after: how often each document is among the first ten. The last counter holds the queries."""
     counts: list[Counter[int]] = [Counter(), Counter(), Counter({0: len(queries)})]
     for query in queries:
-        for count, overlays in zip(counts, (before, after), strict=False):
-            count.update(index.ranked(query, K, overlays).numbers.tolist())
+        for count, one in zip(counts, (view.untaught, view), strict=False):
+            count.update(one.rank(query, K).numbers.tolist())
     return counts
 
 

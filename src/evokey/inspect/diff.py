@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from evokey.evolution.composer import Composer
 from evokey.evolution.folds import sample
 from evokey.evolution.ndcg import ndcg
 from evokey.evolution.policy import Log
@@ -16,13 +17,15 @@ COMPARED = 400
 """How many taught queries are asked."""
 
 
-def diff(index: Index, ledger: Ledger, epochs: tuple[Epoch, Epoch], among: Numbers | None) -> EpochDiff:
+def diff(
+    index: Index, composer: Composer, ledger: Ledger, epochs: tuple[Epoch, Epoch], among: Numbers | None
+) -> EpochDiff:
     """among: the documents that a caller who is not the owner may know of; the taught questions are not his then."""
     a, b = (epoch.number for epoch in epochs)
     changed = _document_changes(index, ledger, a, b, among)
     if among is not None:
         return EpochDiff(a, b, changed, [], 0)
-    asked = _known(index.log(max(epoch.lessons_to for epoch in epochs), _missing(*epochs)), ledger)
+    asked = _known(composer.log(max(epoch.lessons_to for epoch in epochs), _missing(*epochs)), ledger)
     queries = sample(list(asked), COMPARED)
     compared = [_query_change(index, ledger, query, asked[query], a, b) for query in queries]
     return EpochDiff(a, b, changed, [one for one in compared if one.before != one.after], len(queries))
@@ -44,7 +47,7 @@ def _missing(before: Epoch, after: Epoch) -> frozenset[int]:
 
 
 def _query_change(index: Index, ledger: Ledger, query: str, grades: Mapping[int, float], a: int, b: int) -> QueryChange:
-    found = [index.ranked(query, 10, index.overlays(number)).numbers for number in (a, b)]
+    found = [index.view(number).rank(query, 10).numbers for number in (a, b)]
     # Another thread may delete what is compared: a document that is gone is in neither list.
     there = ledger.documents.fetch({number for one in found for number in one.tolist()})
     ids = [[there[number].id for number in one.tolist() if number in there] for one in found]
@@ -53,7 +56,7 @@ def _query_change(index: Index, ledger: Ledger, query: str, grades: Mapping[int,
 
 
 def _document_changes(index: Index, ledger: Ledger, a: int, b: int, among: Numbers | None) -> list[DocumentChange]:
-    overlays = [index.overlays(number) for number in (a, b)]
+    overlays = [index.view(number).overlays for number in (a, b)]
     touched = {number for one in overlays for overlay in one.of.values() for number in overlay.all_documents.tolist()}
     if among is not None:
         touched &= set(among.tolist())

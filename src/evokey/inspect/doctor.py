@@ -128,7 +128,7 @@ def reencoded(folder: Path, encoders: Sequence[Named] = ()) -> tuple[int, EpochR
             _renew(one, ledger, keep=False)
         overwrite(folder, settings)
         for one in made:
-            one.store.save(force=True)
+            one.store.flush()
         _sweep(folder, {one.name for one in made})
     with memory_.open(folder) as memory:
         found = len(memory), memory.refit()
@@ -140,10 +140,10 @@ def reencoded(folder: Path, encoders: Sequence[Named] = ()) -> tuple[int, EpochR
 def _renew(retriever: Retriever, ledger: Ledger, *, keep: bool) -> None:
     """Make the keys of all documents, or of those that have none, in memory; an encoder that fails is an error."""
     live = ledger.documents.live()
-    retriever.store.origin = ledger.writers
+    retriever.store.open(ledger.writers)
     if keep:
-        retriever.store.load(live)
-    missing = retriever.store.rows.uncovered(live)
+        retriever.store.follow(live, (), ())
+    missing = live[retriever.base.sizes(live) < 0]
     encoding = attempt(retriever, ledger.documents, missing, ledger.words, Watch(len(missing), 1))
     if encoding.failure is not None:
         raise encoding.failure
@@ -151,7 +151,7 @@ def _renew(retriever: Retriever, ledger: Ledger, *, keep: bool) -> None:
         why = reason(next(iter(encoding.refused.values())))
         log.warning("%s stays without keys by %s: %s", named(list(encoding.refused)), retriever.name, why)
     for keys in encoding.keys:
-        retriever.store.add(*keys)
+        retriever.store.write(keys)
 
 
 def _sweep(folder: Path, names: set[str]) -> None:

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from evokey.ledger.ledger import Ledger
+from evokey.scoring.block import Block
+from evokey.scoring.late import bring
 from evokey.search.fusion import DEPTH
 from evokey.search.index import Index
 from evokey.search.overlay import Overlay
 from evokey.search.retriever import Retriever
-from evokey.stores.embedded import Block
-from evokey.stores.late import brought
-from evokey.stores.sparse import SparseBlock, SparseQuestion
 from evokey.types import Contribution, Explanation, Numbers, Ranking, Scores, Term, Vectors, View
 
 NAMED = 3
@@ -34,17 +33,15 @@ def explain(
     number, lessons = ledger.documents.numbers([id], among)[id], ledger.lessons.about(id)
     if query is None:
         return Explanation(id, lessons, None, None, None, [], len(lessons))
-    before, learned = index.overlays(0), index.overlays()
-    after, _ = index.within_reach(query, learned, vector)
+    learned = index.view()
+    after, _ = learned.within_reach(query, vector)
     ranks = {
-        when: _rank(index.ranked(query, DEPTH, known, among, vector), number)
-        for when, known in (("rank_before", before), ("rank_after", after))
+        when: _rank(known.rank(query, DEPTH, among, vector), number)
+        for when, known in (("rank_before", learned.untaught), ("rank_after", after))
     }
-    views = [
-        view(one, one.question(query, after.of[one.name].learned, vector), number, after.of[one.name])
-        for one in index.retrievers
-    ]
-    in_reach = learned.beyond is None or after is not learned.beyond
+    overlays = [(one, after.overlays.of[one.name]) for one in after.retrievers]
+    views = [view(one, one.question(query, overlay.learned, vector), number, overlay) for one, overlay in overlays]
+    in_reach = after.overlays is not learned.overlays.beyond
     return Explanation(id, lessons, query, views=views, lesson_count=len(lessons), in_reach=in_reach, **ranks)
 
 
@@ -72,19 +69,18 @@ def _without_names(view: View) -> View:
 
 def moved(retriever: Retriever, number: int, overlay: Overlay) -> float:
     """How far a document's key has moved."""
-    overlay, here = overlay.part(number), retriever.store.rows.having(np.array([number]))
-    return overlay.moved(number, retriever.store.take(here)) if len(here) else 0.0
+    keys = retriever.base.fetch(np.array([number]))
+    return overlay.part(number).moved(number, keys.block) if len(keys.owners) else 0.0
 
 
 def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> View:
     """One retriever's score of one document, taken apart."""
-    here = retriever.store.rows.having(np.array([number]))
-    if not len(here):
+    keys: Block[Any] = retriever.base.fetch(np.array([number])).block
+    if not len(keys):
         return View(retriever.name, 0.0, -np.inf, -np.inf, "base key", None, [], [])
-    keys: Block[Any] = retriever.store.take(here)
     asked = overlay.turned(question)
     turned: dict[str, Any] = {
-        "query_moved": _turned(question, asked),
+        "query_moved": 0.0 if asked is question else question.distance(asked),
         "query_moved_by": _because(overlay, question, asked),
     }
     if (apart := overlay.part(number)) is not overlay:
@@ -103,7 +99,7 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
         rows, step = overlay.touched.rows(number), overlay.step
         pull, norms = overlay.pull[rows.start : rows.stop], overlay.norms[rows]
         likeness = np.asarray(keys.likeness(asked), np.float64)
-        grown = keys.grown(likeness, keys.pulled(said, pull), step, norms)
+        grown = keys.grow(likeness, keys.pull(said, pull), step, norms)
         was, row = row, int(grown.argmax())
         by, after = "moved key", float(grown[row])
         if row != was and pull.indptr[row] == pull.indptr[row + 1]:  # its best part was pushed behind another
@@ -124,15 +120,6 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
     return View(retriever.name, distance, base, max(after, recalled), by, name, pulls, terms, **turned)
 
 
-def _turned(question: Any, asked: Any) -> float:
-    """How far a lens has turned a question."""
-    if asked is question:
-        return 0.0
-    if isinstance(question, SparseQuestion):
-        return float(1 - sum(question.weights) / sum(asked.weights))
-    return float(1 - question.vector.astype(np.float64) @ asked.vector)
-
-
 def _because(overlay: Overlay, question: Any, asked: Any) -> list[Contribution]:
     """The taught queries behind that."""
     lens: Any = overlay.lens
@@ -146,7 +133,7 @@ def _pulls(
     if likeness.ndim > 1:  # vectors were appended: what each text alone would add
         amounts = np.array(
             [
-                float(np.maximum(0, brought(said[text], min(1, s)) - likeness[0]).sum())
+                float(np.maximum(0, bring(said[text], min(1, s)) - likeness[0]).sum())
                 for text, s in zip(texts, scale, strict=True)
             ]
         )
@@ -159,15 +146,12 @@ def _terms(
     question: Any, asked: Any, key: Block[Any], taught: Block[Any] | None, texts: Sequence[int], scale: Scores
 ) -> list[Term]:
     """What each word adds to the base key's score as it was asked, and to the moved key's through the lens."""
-    if not isinstance(question, SparseQuestion) or not isinstance(asked, SparseQuestion):
-        return []
-    plain = dict(zip(question.terms, question.weights, strict=True))
+    plain = {word: weight for word, weight, _ in question.by_word()}
     found = []
-    for word, weight in zip(asked.terms, asked.weights, strict=True):
-        lone = asked.only(word, weight)
+    for word, weight, lone in asked.by_word():
         now = float(key.scores(lone)[0])
         before = now * plain.get(word, 0.0) / weight if weight else 0.0
-        learned = float(scale @ taught.scores(lone)[list(texts)]) if isinstance(taught, SparseBlock) and texts else 0.0
+        learned = float(scale @ taught.scores(lone)[list(texts)]) if taught is not None and texts else 0.0
         if now or learned:
             found.append(Term(word, before, now + learned))
     return sorted(found, key=lambda term: -max(term.before, abs(term.after)))

@@ -49,7 +49,7 @@ def count(index: Index, ledger: Ledger, folder: Path, policy: str, among: Number
 def _touched(index: Index, epoch: int) -> set[int]:
     """Documents that were taught something."""
     try:
-        overlays = index.overlays(epoch)
+        overlays = index.view(epoch).overlays
     except ServiceFailed as error:
         log.warning("documents that were taught something are not counted: %s", str(error))
         return set()

@@ -68,7 +68,7 @@ class Recorder:
         if not credits_retrieved(self.policy):
             return []
         text = " ".join([said.query, *said.units])
-        found = self.index.ranked(text, RETRIEVED, self.index.overlays(), None, said.vector).numbers.tolist()
+        found = self.index.view().rank(text, RETRIEVED, None, said.vector).numbers.tolist()
         documents = self.ledger.documents.fetch(found)
         return [documents[number].id for number in found]
 

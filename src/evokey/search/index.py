@@ -1,7 +1,7 @@
 """The searchable state of a memory: retrievers that follow the ledger, and the overlays of its epochs.
 
 Another process, or another thread, may have written: `catch_up` notices and brings everything up to what the ledger
-says now. A search reads one epoch: the base keys, and beside them the overlay of what that epoch has learned.
+says now. All of it is one immutable state, published at once: a search reads it once (`view`), and never mixes two.
 
 Keys of new documents are made in the transaction that writes these (`encode`): what an encoder refuses is not stored.
 Whoever follows later makes keys only where that costs nothing, and takes all others from disk, where the writer has put
@@ -14,43 +14,78 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 
 from evokey.errors import ServiceFailed
-from evokey.evolution import restricted as restricted_
-from evokey.evolution.policy import Log, Policy
 from evokey.ledger.documents import Entry, Position
 from evokey.ledger.ledger import Ledger
-from evokey.ledger.lessons import NONE, Omitted
-from evokey.search.fusion import DEPTH, Fusion
+from evokey.scoring.block import NO_NUMBERS, Keys
+from evokey.search.fusion import Fusion
 from evokey.search.indexing import Progress, Watch, attempt, encode, named, reason
-from evokey.search.overlay import UNTAUGHT, Overlay
-from evokey.search.reach import Neighbours
-from evokey.search.retriever import GivenRetriever, Keys, Retriever, search
-from evokey.stores.embedded import NO_NUMBERS
-from evokey.types import Choice, Epoch, Expansion, Numbers, Ranking, Reach, Vectors
+from evokey.search.overlay import Touched
+from evokey.search.retriever import GivenRetriever, Retriever
+from evokey.search.view import Overlays, View
+from evokey.types import Epoch, Numbers
 
 EPOCHS_KEPT = 4
 """Overlays of so many epochs stay composed."""
 NEVER = -1
-NOTHING = Choice()
 log = logging.getLogger("evokey")
 
 
-@dataclass(frozen=True, slots=True)
-class Overlays:
-    """What one epoch has learned, for every retriever."""
+class Composer(Protocol):
+    """Makes overlays of lessons."""
 
-    of: Mapping[str, Overlay]
-    weights: Mapping[str, float]
-    near: Neighbours | None = None
-    """The taught queries that a question must be near to; None: it need not."""
-    beyond: Overlays | None = None
-    """What answers the others: the untaught index, and restricted documents' own rows."""
+    def compose(self, epoch: Epoch, retrievers: Sequence[Retriever]) -> Overlays:
+        """What an epoch has learned."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What overlays are composed on, beside the lessons of their epoch: once it is another, they are stale."""
+
+    redacted: int = 0
+    """How often lessons were taken from past epochs."""
+    spoken: int = 0
+    """How often documents came or went that lessons may speak of, and keys came that were missing."""
+    regrouped: int = 0
+    """How often other documents were restricted."""
+    newest: int = 0
+    """The newest document."""
+
+    def holds(self, overlays: Overlays, now: Ground) -> bool:
+        """Whether what was composed on this is still good now."""
+        return self == (now if overlays.weighed else replace(now, newest=self.newest))
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the ledger said at one moment, made searchable."""
+
+    retrievers: Sequence[Retriever] = ()
+    """Frozen: with the base keys of that moment."""
+    position: Position = field(default_factory=Position)
+    live: Numbers = field(default_factory=lambda: NO_NUMBERS)
+    restricted: Numbers = field(default_factory=lambda: NO_NUMBERS)
+    epoch: int = 0
+    lacking: Mapping[str, Numbers] = field(default_factory=dict)
+    """Documents without keys, by retriever."""
+    ground: Ground = Ground()
+    composed: Mapping[int, tuple[Ground, Overlays]] = field(default_factory=dict)
+    """What epochs have learned, and on which ground it was composed."""
+
+    def keep(self, number: int, overlays: Overlays) -> State:
+        """With what an epoch has learned; the oldest makes room."""
+        kept = {**self.composed, number: (self.ground, overlays)}
+        return replace(self, composed=dict(list(kept.items())[-EPOCHS_KEPT:]))
+
+    def drop_stale(self) -> State:
+        kept = {number: one for number, one in self.composed.items() if one[0].holds(one[1], self.ground)}
+        return replace(self, composed=kept)
 
 
 class Index:
@@ -59,170 +94,87 @@ class Index:
         ledger: Ledger,
         retrievers: Sequence[Retriever],
         fusion: Fusion,
-        policy: Policy,
+        composer: Composer,
         restricted: str | None = None,
     ) -> None:
         """restricted: the field of the metadata that marks restricted documents, if any are."""
-        self._field, self.restricted, self._regrouped = restricted, NO_NUMBERS, 0
-        self._ledger, self.retrievers, self.fusion, self._policy = ledger, retrievers, fusion, policy
+        self._ledger, self._retrievers, self.fusion, self._composer = ledger, retrievers, fusion, composer
+        self._field = restricted
         for one in retrievers:
-            one.store.origin = ledger.writers
+            one.store.open(ledger.writers)
         self.given = next((one for one in retrievers if isinstance(one, GivenRetriever)), None)
         self._mutex = threading.RLock()
         self._version = NEVER
-        self._composed: dict[int, Overlays] = {}
-        self._read: tuple[Any, Log] | None = None
+        self.state = State()
         self._remembered: tuple[int, Any] = (0, None)
         """The last lesson whose vector is known, and its mark."""
-        self.position, self.epoch, self._redacted = Position(), 0, 0
-        self.live: Numbers = np.zeros(0, np.int64)
-        self.lacking: dict[str, Numbers] = {}
-        """Documents without keys, by retriever."""
         self._ready: dict[str, list[Keys]] = {}
         """Keys of documents that are about to be committed."""
         self._given_up = False
         self.catch_up()
 
-    # ---- answering
+    # ---- what is searched
 
-    def ranked(
-        self, query: str, k: int, overlays: Overlays, among: Numbers | None = None, vector: Vectors | None = None
-    ) -> Ranking:
-        overlays, known = self.within_reach(query, overlays, vector)
-        questions = [
-            known.get(one.name) or one.question(query, overlays.of[one.name].learned, vector) for one in self.retrievers
-        ]
-        return self._ranked(questions, k, overlays, among)
+    @property
+    def retrievers(self) -> Sequence[Retriever]:
+        return self.state.retrievers
 
-    def within_reach(
-        self, query: str, overlays: Overlays, vector: Vectors | None = None
-    ) -> tuple[Overlays, dict[str, Any]]:
-        """What was learned, as far as it reaches this query; and the question that was made to find out, by
-        retriever."""
-        near, beyond = overlays.near, overlays.beyond
-        if near is None or beyond is None:
-            return overlays, {}
-        measure = next(one for one in self.retrievers if one.name == near.reach.retriever)
-        question = measure.question(query, {}, vector)
-        nearest = near.nearest(query, question)
-        if nearest < near.reach.threshold:
-            return beyond, {measure.name: question}
-        if nearest < near.reach.weights_threshold:
-            overlays = Overlays(overlays.of, self._untaught_weights)
-        return overlays, {measure.name: question}
+    @property
+    def epoch(self) -> int:
+        return self.state.epoch
 
-    def alternatives(self, query: str, k: int, among: Numbers | None, vector: Vectors | None) -> list[Ranking]:
-        """What the untaught index finds, and what each of several retrievers finds alone."""
-        taught, _ = self.within_reach(query, self.overlays(), vector)
-        rankings = [self.ranked(query, k, self.overlays(0), among, vector)]
-        if len(self.retrievers) > 1:
-            for one in self.retrievers:
-                overlay = taught.of[one.name]
-                rankings.append(search(one, one.question(query, overlay.learned, vector), k, overlay, among))
-        return rankings
+    @property
+    def position(self) -> Position:
+        return self.state.position
 
-    def expanded(self, expansion: Expansion, k: int, overlays: Overlays, among: Numbers | None = None) -> Ranking:
-        """What a query finds together with its units: as one question, or each by itself and the rankings fused."""
-        if expansion.search == "fuse" and expansion.texts:
-            texts = [expansion.query, *expansion.texts]
-            rankings = [self.ranked(text, max(k, DEPTH), overlays, among) for text in texts]
-            weights = [1.0, *(1 / len(expansion.texts) for _ in expansion.texts)]
-            return self.fusion.fused(rankings, [1.0] * len(texts), weights, k)
-        overlays, _ = self.within_reach(expansion.query, overlays)
-        questions = [one.expanded(expansion, overlays.of[one.name].learned) for one in self.retrievers]
-        return self._ranked(questions, k, overlays, among)
+    @property
+    def live(self) -> Numbers:
+        return self.state.live
 
-    def _ranked(self, questions: Sequence[Any], k: int, overlays: Overlays, among: Numbers | None) -> Ranking:
-        depth = k if len(self.retrievers) == 1 else max(k, DEPTH)
-        rankings = [
-            search(one, question, depth, overlays.of[one.name], among)
-            for one, question in zip(self.retrievers, questions, strict=True)
-        ]
-        if len(rankings) == 1:
-            return rankings[0]
-        weights = [overlays.weights[one.name] for one in self.retrievers]
-        return self.fusion.fused(rankings, [question.trust for question in questions], weights, k)
+    @property
+    def restricted(self) -> Numbers:
+        return self.state.restricted
 
-    def overlays(self, number: int | None = None) -> Overlays:
-        """What an epoch has learned (None: the current one), composed from the ledger. Keys and documents follow to the
-        state that it is composed from: another process may have written since the last look."""
-        found = self._composed.get(self.epoch if number is None else number)
-        if found is not None:
-            return found
-        with self._mutex, self._ledger.read():
-            if not self._ledger.in_write:
-                self._follow()
-            return self._compose(self.epoch if number is None else number)
-
-    def _compose(self, number: int) -> Overlays:
-        if number not in self._composed:
-            self._keep(number, self.composed(self._ledger.epochs.get(number)))
-        return self._composed[number]
-
-    def _keep(self, number: int, overlays: Overlays) -> None:
-        while len(self._composed) >= EPOCHS_KEPT:
-            self._composed.pop(next(iter(self._composed)))
-        self._composed[number] = overlays
-
-    def composed(self, epoch: Epoch) -> Overlays:
-        """What an epoch has learned."""
-        untaught = {one.name: UNTAUGHT for one in self.retrievers}
-        if not epoch.choice and (self._field is None or not epoch.lessons_to):
-            return Overlays(untaught, self._untaught_weights)
-        since, log = self._ledger.forgets.count, self.log(epoch.lessons_to, epoch.omitted)
-        taught, beyond = untaught | {}, untaught
-        for one in self.retrievers:
-            own = epoch.choice.get(one.name, NOTHING)  # an epoch older than an encoder taught it nothing
-            if not own.nothing:
-                taught[one.name] = self._policy.overlay(one, log, own)
-            if log.own is not None:
-                restricted = restricted_.overlay(one, log.own, own)
-                taught[one.name] = taught[one.name].beside(restricted)
-                beyond[one.name] = UNTAUGHT.beside(restricted)
-        weights = epoch.weights if epoch.weights.keys() == taught.keys() else self._untaught_weights
-        near = self._neighbours(epoch.reach, log)
-        self.drop_forgotten(log, since)
-        return Overlays(taught, weights, near, Overlays(beyond, self._untaught_weights) if near else None)
-
-    def _neighbours(self, reach: Reach | None, log: Log) -> Neighbours | None:
-        """The taught queries that a question must be near to."""
-        measure = next((one for one in self.retrievers if reach is not None and one.name == reach.retriever), None)
-        return None if reach is None or measure is None else Neighbours(measure, log.taught.judged, reach)
-
-    def drop_forgotten(self, log: Log, since: int) -> None:
-        """Keep nothing encoded of what was forgotten while it was read; since: how many forgets there had been."""
-        if self._ledger.forgets.count == since:
-            return
-        heard = [log.taught] if log.own is None else [log.taught, log.own]
-        said = {text for one in heard for text in (*one.queries, *one.wrong, *chain(*one.units.values()))}
-        for one in self.retrievers:
-            one.forget(sorted(said - self._ledger.lessons.texts()))
-
-    @contextmanager
-    def published(self) -> Iterator[Callable[[int, Overlays], None]]:
-        """While an epoch is published, searches go on with the one before, and none of them composes the new one: what
-        it has learned may be given, as another process composed it."""
-        with self._mutex:
-            yield self._keep
-            self.catch_up()
+    @property
+    def lacking(self) -> Mapping[str, Numbers]:
+        """Documents without keys, by retriever."""
+        return self.state.lacking
 
     @property
     def public(self) -> Numbers | None:
         """The documents that are not restricted; None if none is."""
-        return np.setdiff1d(self.live, self.restricted) if len(self.restricted) else None
+        state = self.state
+        return np.setdiff1d(state.live, state.restricted) if len(state.restricted) else None
 
-    @property
-    def _untaught_weights(self) -> Mapping[str, float]:
-        return dict(zip(self.fusion.names, self.fusion.untaught, strict=True))
+    def view(self, number: int | None = None) -> View:
+        """The keys, and what an epoch has learned (None: the current one), composed from the ledger. Keys and documents
+        follow to the state that it is composed from: another process may have written since the last look."""
+        state = self.state
+        found = state.composed.get(state.epoch if number is None else number)
+        if found is None:
+            with self._mutex, self._ledger.read():
+                if not self._ledger.in_write:
+                    self._follow()
+                number = self.state.epoch if number is None else number
+                state = self.state = self._compose(self.state, number)
+                found = state.composed[number]
+        return View(state.retrievers, self.fusion, found[1])
 
-    def log(self, up_to: int, omitted: Omitted = NONE) -> Log:
-        """The lessons up to a number, without some. The last reading is kept for as long as it says what the ledger
-        says: a published epoch is composed from what was read to propose it."""
-        state = up_to, omitted, self._ledger.lessons.extent(up_to), self._ledger.documents.position(), self._regrouped
+    def _compose(self, state: State, number: int) -> State:
+        if number in state.composed:
+            return state
+        return state.keep(number, self._composer.compose(self._ledger.epochs.get(number), state.retrievers))
+
+    @contextmanager
+    def publish(self) -> Iterator[Callable[[int, Overlays], None]]:
+        """While an epoch is published, searches go on with the one before, and none of them composes the new one: what
+        it has learned may be given, as another process composed it."""
         with self._mutex:
-            if self._read is None or self._read[0] != state:
-                self._read = state, Log(self._ledger, up_to, omitted, self._field)
-            return self._read[1]
+            yield self._give
+            self.catch_up()
+
+    def _give(self, number: int, overlays: Overlays) -> None:
+        self.state = self.state.keep(number, overlays)
 
     # ---- following the ledger
 
@@ -254,66 +206,49 @@ class Index:
         """Whether the ledger has changed, or keys have come that were nowhere before."""
         if self._ledger.version != self._version:
             return True
-        return bool(self.lacking) and any(one.store.changed for one in self.retrievers if one.name in self.lacking)
+        lacking = self.state.lacking
+        return bool(lacking) and any(one.store.changed for one in self._retrievers if one.name in lacking)
 
     def _follow(self) -> None:
-        position, epoch = self._ledger.documents.position(), self._ledger.epochs.current
-        added, removed = self._ledger.documents.changes(self.position)
-        live = np.concatenate([self.live, np.array(added, np.int64)])
+        old, position, epoch = self.state, self._ledger.documents.position(), self._ledger.epochs.current
+        added, removed = self._ledger.documents.changes(old.position)
+        live = np.concatenate([old.live, np.array(added, np.int64)])
         if removed:
             live = live[~np.isin(live, np.array(removed, np.int64))]
-        lacking = self.lacking
+        lacking = old.lacking
         if added or removed or lacking or self._version == NEVER:
             self._ledger.words.stale = True
-            self.lacking = {
-                one.name: missing
-                for one in self.retrievers
-                if len(missing := self._index(one, live, added, removed, position.newest))
-            }
-        sparse = [one for one in self.retrievers if one.kind == "sparse"]
-        lensed = {name for one in self._composed.values() for name, overlay in one.of.items() if overlay.lens}
-        # Which chunk a text matches follows BM25's weights, and so do the words that a lens of words brings.
-        weighed = any(self._policy.weighs or one.store.rows.several or one.name in lensed for one in sparse)
-        changed = bool(weighed and added) or self._ledger.documents.touch_lessons(self.position.newest, removed)
-        set_apart = NO_NUMBERS if self._field is None else self._ledger.documents.restricted(self._field)
-        if not np.array_equal(set_apart, self.restricted):
-            self.restricted, changed = set_apart, True
-            self._regrouped += 1
-        if changed or lacking or self._ledger.epochs.redacted != self._redacted:
-            self._composed = {}
+            missing = {one.name: self._index(one, live, added, removed, position.newest) for one in self._retrievers}
+            lacking = {name: numbers for name, numbers in missing.items() if len(numbers)}
+        restricted = NO_NUMBERS if self._field is None else self._ledger.documents.restricted(self._field)
+        spoken = bool(old.lacking) or self._ledger.documents.touch_lessons(old.position.newest, removed)
+        regrouped = not np.array_equal(restricted, old.restricted)
+        counts = old.ground.spoken + spoken, old.ground.regrouped + regrouped
+        ground = Ground(self._ledger.epochs.redacted, *counts, position.newest)
         self.remember()
-        self.position, self.live, self._redacted = position, live, self._ledger.epochs.redacted
-        if epoch != self.epoch and self._version != NEVER:
+        frozen = [one.freeze(live) for one in self._retrievers]
+        state = State(frozen, position, live, restricted, epoch, lacking, ground, old.composed).drop_stale()
+        if epoch != old.epoch and self._version != NEVER:
             with suppress(ServiceFailed):  # a search that needs the encoder says so itself
-                self._compose(epoch)  # composed before it is searched: searches go on with the epoch before
-        self.epoch = epoch
+                state = self._compose(state, epoch)  # before it is searched: searches go on with the epoch before
+        self.state = state
 
     def _index(
         self, retriever: Retriever, live: Numbers, added: Sequence[int], removed: Sequence[int], newest: int
     ) -> Numbers:
         """Bring one retriever up to date; the documents whose keys it lacks then."""
-        loaded = retriever.store.load(live)
-        if removed and not loaded:
-            retriever.store.remove(removed)
-        if added and not loaded:
-            retriever.store.revive(added)
+        taken_up = retriever.store.follow(live, added, removed)
         ready = self._ready.get(retriever.name, [])
         if ready and max(int(keys.covered.max()) for keys in ready) <= newest:
-            self._take(retriever, self._ready.pop(retriever.name))
-        everything = loaded or retriever.name in self.lacking or self._version == NEVER
-        wanted = live if everything else np.array(added, np.int64)
-        missing = retriever.store.rows.uncovered(wanted)
+            _write(retriever, self._ready.pop(retriever.name))
+        everything = taken_up or retriever.name in self.state.lacking or self._version == NEVER
+        missing = _missing(retriever, live if everything else np.array(added, np.int64))
         if len(missing) and retriever.cost == "nothing":
-            self._take(retriever, self._made(retriever, missing, Watch(len(missing), 1)))
-            missing = retriever.store.rows.uncovered(missing)
+            _write(retriever, self._make(retriever, missing, Watch(len(missing), 1)))
+            missing = _missing(retriever, missing)
         return missing
 
-    def _take(self, retriever: Retriever, made: Sequence[Keys]) -> None:
-        for keys in made:
-            if len(retriever.store.rows.uncovered(keys.covered)) == len(keys.covered):
-                retriever.store.add(*keys)
-
-    def _made(self, retriever: Retriever, numbers: Numbers, watch: Watch) -> list[Keys]:
+    def _make(self, retriever: Retriever, numbers: Numbers, watch: Watch) -> list[Keys]:
         """The keys of documents that are in the ledger, as far as the encoder makes them."""
         encoding = attempt(retriever, self._ledger.documents, numbers, self._ledger.words, watch)
         if encoding.failure is not None:
@@ -340,24 +275,23 @@ class Index:
         if not entries:
             return
         self._ledger.words.stale = True
-        watch = Watch(len(entries), len(self.retrievers), progress)
-        costly = any(one.cost != "nothing" for one in self.retrievers)
+        watch = Watch(len(entries), len(self._retrievers), progress)
+        costly = any(one.cost != "nothing" for one in self._retrievers)
         twins = self._ledger.documents.twins(entries) if costly else {}
-        self._ready = {one.name: self._encoded(one, entries, twins, watch) for one in self.retrievers}
+        self._ready = {one.name: self._encode(one, entries, twins, watch) for one in self._retrievers}
 
-    def _encoded(
+    def _encode(
         self, retriever: Retriever, entries: Sequence[Entry], twins: Mapping[int, int], watch: Watch
     ) -> list[Keys]:
         """The keys of these documents: those of an equal document where they cost something, and else made."""
         if retriever.cost == "nothing":
             return encode(retriever, entries, self._ledger.words, watch)
-        rows = retriever.store.rows
-        old = np.array(list(twins.values()), np.int64)
-        known = set(np.setdiff1d(old, rows.uncovered(old)).tolist()) - rows.dead
+        held = retriever.base.fetch(np.unique(np.array(list(twins.values()), np.int64)))
+        known = set(held.covered.tolist())
         equal = {number: twin for number, twin in twins.items() if twin in known}
         new = [entry for entry in entries if entry.number not in equal]
         made = encode(retriever, new, self._ledger.words, watch)
-        return [Keys(*retriever.store.copies(equal)), *made] if equal else made
+        return [_copies(held, equal), *made] if equal else made
 
     @property
     def without_keys(self) -> set[int]:
@@ -371,21 +305,30 @@ class Index:
             return False
         watch = Watch(max(map(len, self.lacking.values())), len(self.lacking))
         found = False
-        for one in self.retrievers:
+        for one in self._retrievers:
             if one.name not in self.lacking:
                 continue
-            made = self._made(one, self.lacking[one.name], watch)
+            made = self._make(one, self.lacking[one.name], watch)
             with self._mutex:
-                self._take(one, made)
-                missing = one.store.rows.uncovered(self.lacking[one.name])
-                found = found or len(missing) < len(self.lacking[one.name])
-                rest = {name: numbers for name, numbers in self.lacking.items() if name != one.name}
-                self.lacking = rest | ({one.name: missing} if len(missing) else {})
+                _write(one, made)
+                found = self._take_up(one) or found
         self._given_up = bool(self.lacking)
-        if found:
-            with self._mutex:
-                self._composed = {}
         return found
+
+    def _take_up(self, retriever: Retriever) -> bool:
+        """Publish keys that were lacking; whether there are any."""
+        state, before = self.state, self.state.lacking[retriever.name]
+        missing = _missing(retriever, before)
+        if len(missing) == len(before):
+            return False
+        lacking = {name: missing if name == retriever.name else rest for name, rest in state.lacking.items()}
+        self.state = replace(
+            state,
+            retrievers=[one.freeze(state.live) for one in self._retrievers],
+            lacking={name: numbers for name, numbers in lacking.items() if len(numbers)},
+            ground=replace(state.ground, spoken=state.ground.spoken + 1),
+        ).drop_stale()
+        return True
 
     def remember(self) -> None:
         """Query vectors that callers handed in live in the lessons alone. Those that came since are added, unless some
@@ -404,5 +347,23 @@ class Index:
     def save(self, *, force: bool = False) -> None:
         """Write base keys that are only in memory: when they are many, or now if forced."""
         with self._mutex:
-            for one in self.retrievers:
+            for one in self._retrievers:
                 one.save(force=force)
+
+
+def _missing(retriever: Retriever, numbers: Numbers) -> Numbers:
+    """Those of the documents whose keys a store lacks."""
+    return numbers[retriever.base.sizes(numbers) < 0] if len(numbers) else numbers
+
+
+def _write(retriever: Retriever, made: Sequence[Keys]) -> None:
+    for keys in made:
+        retriever.store.write(keys)
+
+
+def _copies(held: Keys, twins: Mapping[int, int]) -> Keys:
+    """The keys of documents as those of their twins."""
+    new, touched = np.array(list(twins), np.int64), Touched.of(held.documents, held.sizes)
+    spans = [touched.rows(twin) for twin in twins.values()]
+    rows = np.concatenate([NO_NUMBERS, *(np.arange(span.start, span.stop) for span in spans)])
+    return Keys(new, np.repeat(new, [span.stop - span.start for span in spans]), held.block.take(rows))

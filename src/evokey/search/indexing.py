@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from evokey.errors import DocumentRefused, EvokeyError, ServiceFailed
 from evokey.ledger.documents import Documents, Entry
 from evokey.protocols import Corpus, Cost
-from evokey.search.retriever import Keys, Retriever
+from evokey.scoring.block import Keys
+from evokey.search.retriever import Retriever
 from evokey.types import Numbers
 
 log = logging.getLogger("evokey")

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from evokey.stores.flat import DenseQuestion
-from evokey.stores.sparse import SparseQuestion
+from evokey.scoring.dense import DenseQuestion
+from evokey.scoring.sparse import SparseQuestion
 from evokey.types import Numbers, Scores, Vectors
 
 Matrix = NDArray[np.float64]

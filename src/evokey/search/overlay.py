@@ -6,7 +6,8 @@ A touched document is found by the best of its rows:
                                                           for queries that it was wrong for, if these have a say
     its recall rows           max over its taught texts of q·e  −  δ · (self-similarity of q)
 
-Both need only q·e for the taught texts, so an overlay keeps these texts once, as a block, and who was taught what.
+Both need only q·e for the taught texts, so an overlay keeps these texts once, as a block, and who was taught what. It
+keeps the base rows of the touched documents too: no store is asked for their scores, unless it has them at hand.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from evokey.scoring.block import NO_NUMBERS, Block, Found, Moved
 from evokey.search.lens import Lens
-from evokey.stores.embedded import NO_NUMBERS, Block, Scan
-from evokey.stores.flat import DenseBlock
 from evokey.types import Choice, Numbers, Ranking, Scores
 
 
@@ -79,6 +79,8 @@ def greatest(values: NDArray[Any], starts: NDArray[Any]) -> NDArray[Any]:
 @dataclass(frozen=True, slots=True)
 class Overlay:
     touched: Touched
+    base: Block[Any] | None
+    """Their rows, as they were before anything was taught."""
     names: tuple[str, ...]
     """The taught texts, as they were said."""
     texts: Block[Any] | None
@@ -93,14 +95,18 @@ class Overlay:
     """λα, less γ times what speaks against documents: where wrong ones are pushed away."""
     restricted: Overlay | None = None
     """What restricted documents have learned, each from its own lessons: no document of the public part is in it."""
-    skipped: Numbers | None = None
+    both: Numbers | None = None
     """The documents of both parts, where there are two."""
+    apart: NDArray[np.bool_] | None = None
+    """Which of all rows of these are of restricted documents."""
 
     def beside(self, restricted: Overlay | None) -> Overlay:
         """This public part, and beside it what restricted documents have learned."""
         if restricted is None:
             return self
-        return replace(self, restricted=restricted, skipped=np.union1d(self.documents, restricted.documents))
+        both = np.union1d(self.documents, restricted.documents)
+        owners = np.sort(np.concatenate([self.touched.owners, restricted.touched.owners]))
+        return replace(self, restricted=restricted, both=both, apart=np.isin(owners, restricted.documents))
 
     @property
     def parts(self) -> tuple[Overlay, ...]:
@@ -115,7 +121,7 @@ class Overlay:
     @property
     def all_documents(self) -> Numbers:
         """The touched documents of both parts."""
-        return self.documents if self.skipped is None else self.skipped
+        return self.documents if self.both is None else self.both
 
     @property
     def pull(self) -> sparse.csr_array:
@@ -135,28 +141,56 @@ class Overlay:
     def documents(self) -> Numbers:
         return self.touched.documents
 
-    def joined(self, scan: Scan, question: Any, k: int) -> Ranking | None:
-        """The k best documents, touched or not, where that can be had in one go."""
+    def rank(self, question: Any, found: Found, k: int, among: Numbers | None) -> Ranking:
+        """The k best documents: those that a store has found, which left out all that was touched, and these."""
+        own, apart = self.restricted, self.apart
+        if own is None or apart is None:
+            best = self._rank_in_one_go(question, found, k) if among is None else None
+            return self._rank(found.ranking, k, question, found.base, among) if best is None else best
+        parts = (None, None) if found.base is None else (found.base[~apart], found.base[apart])
+        best = self._rank(found.ranking, k, question, parts[0], among)
+        return own._rank(best, k, question.weigh_unheard(), parts[1], among)
+
+    def _rank_in_one_go(self, question: Any, found: Found, k: int) -> Ranking | None:
         penalty = self.choice.penalty
         if self.texts is None or self.touched.several or question.asked is not None:
             return None
         if penalty is not None and self.against is not None:  # other texts recall a document than move its key
             return None
-        moved = self.documents, self.pull, self.step, self.norms, penalty
-        return self.texts.joined(scan, question, *moved, k)
+        return self.texts.rank_moved(
+            question, found, Moved(self.documents, self.pull, self.step, self.norms, penalty), k
+        )
 
-    def scores(self, scan: Scan, question: Any) -> Scores:
-        """Scores of the touched documents."""
-        touched = self.touched
+    def _rank(self, best: Ranking, k: int, question: Any, base: NDArray[Any] | None, among: Numbers | None) -> Ranking:
+        """The k best of a ranking and of what was touched."""
+        if self.base is None or not len(self.documents):
+            return best
+        scores = self.scores(question, base)
+        reach = scores >= best.scores[-1] if len(best) == k else scores > self.base.floor
+        if among is not None:
+            reach &= np.isin(self.documents, among)
+        reaching = reach.nonzero()[0]
+        if not len(reaching):
+            return best
+        numbers = np.concatenate([best.numbers, self.documents[reaching]])
+        scores = np.concatenate([best.scores, scores[reaching]])
+        order = np.lexsort((numbers, -scores))[:k]
+        return Ranking(numbers[order], scores[order])
+
+    def scores(self, question: Any, base: NDArray[Any] | None = None) -> Scores:
+        """Scores of the touched documents; base: the likeness of their base rows, where it is at hand."""
+        touched, block = self.touched, self.base
+        assert block is not None
+        if base is None or len(base) != touched.starts[-1]:
+            base = block.likeness(question)
         if self.texts is None or not (self.step or self.choice.penalty is not None):
-            return scan.of(touched.documents)
+            return np.asarray(touched.best(block.total(base)), np.float64)
         likeness = np.asarray(self.texts.likeness(question), np.float64) if self.step else np.zeros(0)
-        best = scan.of(touched.documents)
         if self.step:
-            plain = likeness.ndim == 1 and not touched.several  # a document's score is its row's likeness
-            base = best if plain else scan.likeness(touched.owners, touched.ordinals)
-            pulled = self.texts.pulled(likeness, self.pull)
-            best = touched.best(self.texts.grown(base, pulled, self.step, self.norms))
+            pulled = self.texts.pull(likeness, self.pull)
+            best = touched.best(self.texts.grow(np.asarray(base, np.float64), pulled, self.step, self.norms))
+        else:
+            best = np.asarray(touched.best(block.total(base)), np.float64)
         if self.choice.penalty is not None:
             asked = question.asked or question  # what was taught is found again as it was said
             same = self.step and asked is question
@@ -177,7 +211,7 @@ class Overlay:
         if self.texts is None or not self.step or rows.start == rows.stop:
             return 0.0
         pull = self.step * self.pull[rows.start : rows.stop]
-        if not isinstance(base, DenseBlock) or not isinstance(self.texts, DenseBlock):
+        if not base.unit:
             return float(abs(pull).sum(axis=1).max())
         keys = base.vectors.astype(np.float64)
         moved = keys + pull @ self.texts.vectors.astype(np.float64)
@@ -185,4 +219,6 @@ class Overlay:
         return float((1 - np.vecdot(keys, moved) / lengths).max())
 
 
-UNTAUGHT = Overlay(Touched.of(NO_NUMBERS, NO_NUMBERS), (), None, sparse.csr_array((0, 0)), np.zeros(0), Choice(), {})
+UNTAUGHT = Overlay(
+    Touched.of(NO_NUMBERS, NO_NUMBERS), None, (), None, sparse.csr_array((0, 0)), np.zeros(0), Choice(), {}
+)

@@ -1,10 +1,14 @@
-"""Encoder + store + key builder: one way to find documents. Base and overlay meet here, and nowhere else."""
+"""Encoder + key builder + store: one way to find documents. Base and overlay meet here, and nowhere else."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from functools import cached_property, lru_cache
+from operator import mul
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -13,12 +17,12 @@ from evokey.encoders.given import Given
 from evokey.encoders.staged import Staged
 from evokey.errors import InvalidVector
 from evokey.ledger.documents import Entry
-from evokey.protocols import Corpus, Cost, DenseEncoder, KeyBuilder, MultiEncoder, SparseEncoder
+from evokey.protocols import Bag, Corpus, Cost, KeyBuilder, Snapshot, Store
+from evokey.scoring.block import NO_NUMBERS, Block, Keys
+from evokey.scoring.dense import DenseBlock, DenseQuestion
+from evokey.scoring.late import LateBlock, LateQuestion
+from evokey.scoring.sparse import SparseBlock, SparseQuestion
 from evokey.search.overlay import Overlay
-from evokey.stores.embedded import NO_NUMBERS, Block, Scan
-from evokey.stores.flat import DenseBlock, DenseQuestion, FlatStore
-from evokey.stores.late import LateBlock, LateQuestion, LateStore
-from evokey.stores.sparse import SparseBlock, SparseQuestion, SparseStore
 from evokey.types import Expansion, Numbers, Ranking, Scores, Vectors
 
 REPEATED = 5
@@ -29,142 +33,118 @@ LONGEST = 512
 """Vectors of an expanded question, in late interaction."""
 TAUGHT = "taught.sqlite"
 """Where taught texts are kept encoded."""
+WEIGHTS = 1 << 16
+"""Weights of terms that are kept worked out."""
 
 
-class Keys(NamedTuple):
-    """The base keys of some documents, as a store takes them."""
+class Retriever(ABC):
+    """What memory and evolution ask of a retriever of any kind. Frozen, its base keys stay as they are."""
 
-    covered: Numbers
-    """The documents, those without a row included."""
-    owners: Numbers
-    """The document of each row."""
-    block: Any
+    kind: ClassVar[str]
+    _frozen: Snapshot | None = None
+    _live: Numbers = NO_NUMBERS
 
+    def __init__(self, name: str, encoder: Any, keys: KeyBuilder, folder: Path | None, store: Store) -> None:
+        self.name, self.store, self._encoder, self._keys = name, store, encoder, keys
+        self._taught = remember_taught(encoder, folder)
+        self._staged = Staged(encoder, folder)
 
-class Retriever(Protocol):
-    """What memory and evolution ask of a retriever, dense or sparse."""
+    def freeze(self, live: Numbers) -> Self:
+        """The same retriever, with the base keys as they are now, whatever is written later; live: the documents."""
+        frozen = copy(self)
+        frozen._frozen, frozen._live = self.store.snapshot, live
+        return frozen
 
-    name: str
-    kind: str
+    @cached_property
+    def documents(self) -> Numbers:
+        """The living documents that have keys."""
+        return self._live[self.base.sizes(self._live) > 0]
+
+    @property
+    def base(self) -> Snapshot:
+        """The base keys."""
+        return self.store.snapshot if self._frozen is None else self._frozen
 
     @property
     def cost(self) -> Cost:
         """What encoding costs."""
-        ...
-
-    @property
-    def store(self) -> FlatStore | LateStore | SparseStore: ...
+        cost: Cost = self._encoder.cost
+        return cost
 
     def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
         """What the store is to hold of these documents. Where encoding costs something, it is paid for once."""
-        ...
+        keyed = [(entry.number, text) for entry in entries for text in self._keys.texts(entry.document, corpus)]
+        made = self._staged.documents([text for _, text in keyed])
+        return self._keys_of(_numbers(entries), np.array([number for number, _ in keyed], np.int64), made)
+
+    @abstractmethod
+    def _keys_of(self, covered: Numbers, owners: Numbers, made: Any) -> Keys:
+        """Of encoded texts and their owners; without those of which nothing was made."""
 
     def save(self, *, force: bool = False) -> None:
-        """Write keys that are in memory only: all of them where they cost something or if forced, else when many."""
-        ...
+        """Write keys that are in memory only: all of them where they cost something or if forced, else when many. Then
+        what is kept until they are on disk goes."""
+        self.store.flush(force=force or self.cost != "nothing")
+        self._staged.clear()
 
+    @abstractmethod
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> Any:
         """A text as it is asked now."""
-        ...
 
+    @abstractmethod
     def expanded(self, expansion: Expansion, learned: Mapping[str, int]) -> Any:
         """A query and its units as one question."""
-        ...
 
+    @abstractmethod
     def lesson(self, text: str, learned: Mapping[str, int]) -> Any:
         """A text of a lesson as a question: where encoding costs something, it is kept encoded."""
-        ...
+
+    @abstractmethod
+    def texts(self, texts: Sequence[str]) -> Block[Any]:
+        """Taught texts as rows: the document side of the encoder."""
 
     def forget(self, texts: Sequence[str]) -> None:
         """Erase what is kept of these texts."""
-        ...
-
-    def texts(self, texts: Sequence[str]) -> Block[Any]:
-        """Taught texts as rows: the document side of the encoder."""
-        ...
+        if isinstance(self._taught, Cached):
+            self._taught.forget(texts)
 
     def words(self, text: str) -> frozenset[str]:
         """The words of a text, where a retriever goes by words."""
-        ...
+        return frozenset()
 
 
 def search(retriever: Retriever, question: Any, k: int, overlay: Overlay, among: Numbers | None = None) -> Ranking:
     """The k best documents by base and overlay together."""
     question = overlay.turned(question)
-    scan = retriever.store.scan(question)
-    own = overlay.restricted
-    if own is None and among is None and (found := overlay.joined(scan, question, k)) is not None:
-        return found
-    best = scan.top(k, overlay.all_documents, among)
-    if len(overlay.documents):
-        best = _with_touched(best, k, overlay, scan, question, among)
-    if own is not None and (among is None or np.isin(own.documents, among).any()):
-        best = _with_touched(best, k, own, scan, question.weigh_unheard(), among)
-    return best
+    (found,) = retriever.base.search([question], k, without=overlay.all_documents, within=among)
+    return overlay.rank(question, found, k, among)
 
 
-def _with_touched(best: Ranking, k: int, overlay: Overlay, scan: Scan, question: Any, among: Numbers | None) -> Ranking:
-    """The k best of a ranking and of what an overlay has touched."""
-    scores = overlay.scores(scan, question)
-    reach = scores >= best.scores[-1] if len(best) == k else scores > scan.floor
-    if among is not None:
-        reach &= np.isin(overlay.documents, among)
-    reaching = reach.nonzero()[0]
-    if not len(reaching):
-        return best
-    numbers = np.concatenate([best.numbers, overlay.documents[reaching]])
-    scores = np.concatenate([best.scores, scores[reaching]])
-    order = np.lexsort((numbers, -scores))[:k]
-    return Ranking(numbers[order], scores[order])
-
-
-class DenseRetriever:
+class DenseRetriever(Retriever):
     kind = "dense"
 
-    def __init__(self, name: str, encoder: DenseEncoder, keys: KeyBuilder, folder: Path | None) -> None:
-        self.name, self._encoder, self._keys = name, encoder, keys
-        self._taught: DenseEncoder = kept(encoder, folder)
-        self._expect: Callable[[int], None] | None = getattr(encoder, "expect", None)
-        self._staged = Staged(encoder, folder)
-        self._store = FlatStore(folder, encoder.identity)
-
-    @property
-    def store(self) -> FlatStore:
-        return self._store
-
-    @property
-    def cost(self) -> Cost:
-        return self._encoder.cost
-
     def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
-        keyed = [(entry, text) for entry in entries for text in self._keys.texts(entry.document, corpus)]
         self._tell_dimension()
-        vectors = self._staged.documents([text for _, text in keyed])
-        self.check_dimension(vectors)
-        said = np.flatnonzero(np.linalg.norm(vectors, axis=1) > 0) if len(vectors) else NO_NUMBERS
-        owners = np.array([keyed[row][0].number for row in said], np.int64)
-        return Keys(_numbers(entries), owners, DenseBlock(vectors[said]))
+        return super().keys(entries, corpus)
 
-    def save(self, *, force: bool = False) -> None:
-        save(self, self._staged, force)
+    def _keys_of(self, covered: Numbers, owners: Numbers, made: Vectors) -> Keys:
+        self.check_dimension(made)
+        said = np.flatnonzero(np.linalg.norm(made, axis=1) > 0) if len(made) else NO_NUMBERS
+        return Keys(covered, owners[said], DenseBlock(made[said]))
 
     def check_dimension(self, vectors: Vectors) -> None:
-        held = self._dimension
+        held = self.base.dimension
         if len(vectors) and held is not None and held != vectors.shape[1]:
             raise InvalidVector(
                 f"this memory holds vectors of {held} dimensions; {vectors.shape[1]} were given. "
                 f"All vectors of a memory come from one encoder: check which one made these."
             )
 
-    @property
-    def _dimension(self) -> int | None:
-        held = (segment.block.vectors.shape[1] for segment in self.store.rows.segments if len(segment.block))
-        return next(held, None)
-
     def _tell_dimension(self) -> None:
         """An encoder that learns its dimension from its first answer would believe a wrong one."""
-        if self._expect is not None and (held := self._dimension) is not None:
-            self._expect(held)
+        expect: Callable[[int], None] | None = getattr(self._encoder, "expect", None)
+        if expect is not None and (held := self.base.dimension) is not None:
+            expect(held)
 
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> DenseQuestion:
         self._tell_dimension()
@@ -190,20 +170,14 @@ class DenseRetriever:
         self._tell_dimension()
         return DenseBlock(self._taught.documents(texts))
 
-    def forget(self, texts: Sequence[str]) -> None:
-        forgotten(self._taught, texts)
-
-    def words(self, text: str) -> frozenset[str]:
-        return frozenset()
-
 
 class GivenRetriever(DenseRetriever):
     """Vectors come from the caller: with the documents, and with each question."""
 
     _encoder: Given
 
-    def __init__(self, name: str, encoder: Given, keys: KeyBuilder, folder: Path | None) -> None:
-        super().__init__(name, encoder, keys, folder)
+    def __init__(self, name: str, encoder: Given, keys: KeyBuilder, folder: Path | None, store: Store) -> None:
+        super().__init__(name, encoder, keys, folder, store)
         self._lessons = self._taught = Given()
 
     def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
@@ -232,32 +206,12 @@ class GivenRetriever(DenseRetriever):
         self._lessons.known = {**every, **public}
 
 
-class LateRetriever:
+class LateRetriever(Retriever):
     kind = "multi"
 
-    def __init__(self, name: str, encoder: MultiEncoder, keys: KeyBuilder, folder: Path | None) -> None:
-        self.name, self._encoder, self._keys = name, encoder, keys
-        self._taught: MultiEncoder = kept(encoder, folder)
-        self._staged = Staged(encoder, folder)
-        self._store = LateStore(folder, encoder.identity)
-
-    @property
-    def store(self) -> LateStore:
-        return self._store
-
-    @property
-    def cost(self) -> Cost:
-        return self._encoder.cost
-
-    def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
-        keyed = [(entry.number, text) for entry in entries for text in self._keys.texts(entry.document, corpus)]
-        matrices = self._staged.documents([text for _, text in keyed])
-        said = [(number, vectors) for (number, _), vectors in zip(keyed, matrices, strict=True) if len(vectors)]
-        owners = np.array([number for number, _ in said], np.int64)
-        return Keys(_numbers(entries), owners, LateBlock.of([vectors for _, vectors in said]))
-
-    def save(self, *, force: bool = False) -> None:
-        save(self, self._staged, force)
+    def _keys_of(self, covered: Numbers, owners: Numbers, made: Sequence[Vectors]) -> Keys:
+        said = [row for row, vectors in enumerate(made) if len(vectors)]
+        return Keys(covered, owners[said], LateBlock.of([made[row] for row in said]))
 
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> LateQuestion:
         return LateQuestion(self._encoder.queries([text])[0])
@@ -273,42 +227,20 @@ class LateRetriever:
     def texts(self, texts: Sequence[str]) -> LateBlock:
         return LateBlock.of(self._taught.documents(texts))
 
-    def forget(self, texts: Sequence[str]) -> None:
-        forgotten(self._taught, texts)
 
-    def words(self, text: str) -> frozenset[str]:
-        return frozenset()
-
-
-class SparseRetriever:
+class SparseRetriever(Retriever):
     kind = "sparse"
 
-    def __init__(self, name: str, encoder: SparseEncoder, keys: KeyBuilder, folder: Path | None) -> None:
-        self.name, self._encoder, self._keys = name, encoder, keys
-        self._taught: SparseEncoder = kept(encoder, folder)
-        self._staged = Staged(encoder, folder)
-        self._store = SparseStore(folder, encoder.identity, encoder)
+    def __init__(self, name: str, encoder: Any, keys: KeyBuilder, folder: Path | None, store: Store) -> None:
+        super().__init__(name, encoder, keys, folder, store)
+        self._idf: Callable[[int, int], float] = lru_cache(WEIGHTS)(encoder.idf)
 
-    @property
-    def store(self) -> SparseStore:
-        return self._store
-
-    @property
-    def cost(self) -> Cost:
-        return self._encoder.cost
-
-    def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
-        keyed = [(entry.number, text) for entry in entries for text in self._keys.texts(entry.document, corpus)]
-        bags = self._staged.documents([text for _, text in keyed])
-        said = [(number, bag) for (number, _), bag in zip(keyed, bags, strict=True) if bag]
-        owners = np.array([number for number, _ in said], np.int64)
-        return Keys(_numbers(entries), owners, SparseBlock.of([bag for _, bag in said]))
-
-    def save(self, *, force: bool = False) -> None:
-        save(self, self._staged, force)
+    def _keys_of(self, covered: Numbers, owners: Numbers, made: Sequence[Bag]) -> Keys:
+        said = [row for row, bag in enumerate(made) if bag]
+        return Keys(covered, owners[said], SparseBlock.of([made[row] for row in said]))
 
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> SparseQuestion:
-        return self.store.question(self._encoder.queries([text])[0], learned)
+        return self.weigh(self._encoder.queries([text])[0], learned)
 
     def expanded(self, expansion: Expansion, learned: Mapping[str, int]) -> SparseQuestion:
         """The words of all, the query's several times; words that only negative units have are left out."""
@@ -319,10 +251,21 @@ class SparseRetriever:
             for word, count in bag.items():
                 if word in query or word not in against:
                     words[word] = words.get(word, 0) + count
-        return self.store.question(words, learned)
+        return self.weigh(words, learned)
 
     def lesson(self, text: str, learned: Mapping[str, int]) -> SparseQuestion:
-        return self.store.question(self._taught.queries([text])[0], learned)
+        return self.weigh(self._taught.queries([text])[0], learned)
+
+    def weigh(self, bag: Bag, learned: Mapping[str, int]) -> SparseQuestion:
+        """A query's terms as they weigh now; `learned` gives the frequency of words that only teaching has brought."""
+        counted, idf, terms = self.base.counts, self._idf, tuple(sorted(bag))
+        rows, found = counted.rows, zip(terms, counted.frequencies(terms), strict=True)
+        known = [frequency or learned.get(term, 0) for term, frequency in found]
+        weights = tuple([idf(rows, frequency) if frequency else 0.0 for frequency in known])
+        counts = tuple([bag[term] for term in terms])
+        return SparseQuestion(
+            terms, tuple(map(mul, counts, weights)), self._encoder, counted.average, counts, weights, idf(rows, 0)
+        )
 
     def texts(self, texts: Sequence[str]) -> SparseBlock:
         return SparseBlock.of(self._taught.documents(texts))
@@ -330,30 +273,16 @@ class SparseRetriever:
     def words(self, text: str) -> frozenset[str]:
         return frozenset(self._taught.queries([text])[0])
 
-    def forget(self, texts: Sequence[str]) -> None:
-        forgotten(self._taught, texts)
-
-
-def save(retriever: Retriever, staged: Staged, force: bool) -> None:
-    """The keys first, and then what is kept until they are on disk goes."""
-    retriever.store.save(force=force or retriever.cost != "nothing")
-    staged.clear()
-
 
 def as_text(expansion: Expansion) -> str:
     return " ".join([expansion.query, *expansion.texts])
 
 
-def kept(encoder: Any, folder: Path | None) -> Any:
+def remember_taught(encoder: Any, folder: Path | None) -> Any:
     """The same encoder; with a memory of its own for taught texts where encoding costs something."""
     if encoder.cost == "nothing" or folder is None or isinstance(encoder, Cached):
         return encoder
     return Cached.around(encoder, folder / TAUGHT)
-
-
-def forgotten(encoder: Any, texts: Sequence[str]) -> None:
-    if isinstance(encoder, Cached):
-        encoder.forget(texts)
 
 
 def _unit(vector: Scores) -> Scores:

@@ -14,6 +14,7 @@ from evokey.errors import ServiceFailed
 from evokey.ledger.ledger import Ledger
 from evokey.protocols import Reranker
 from evokey.search.index import Index
+from evokey.search.view import View
 from evokey.types import Document, Expansion, Hit, Numbers, Ranking, Vectors
 
 log = logging.getLogger("evokey")
@@ -50,7 +51,7 @@ class Searcher:
     def look(self, text: str, k: int) -> list[Document]:
         """What an expander may read. Expansions are reused, whoever asks: so no restricted document."""
         query, index = checks.query(text), self.index
-        hits = self._find(query, k, lambda: index.ranked(query, self._depth(k), index.overlays(), index.public))
+        hits = self._find(query, k, lambda: index.view().rank(query, self._depth(k), index.public))
         return [hit.document for hit in hits]
 
     def filter(self, where: Mapping[str, Any] | None) -> Numbers | None:
@@ -62,17 +63,17 @@ class Searcher:
 
     def _rank(self, asked: Request) -> Ranking:
         number = None if asked.epoch is None else checks.epoch(asked.epoch, self.index.epoch)
-        overlays, among, depth = self.index.overlays(number), self.filter(asked.where), self._depth(asked.k)
+        view, among, depth = self.index.view(number), self.filter(asked.where), self._depth(asked.k)
         if asked.expansion is None or not asked.expansion.units:
-            best = self.index.ranked(asked.query, depth, overlays, among, asked.vector)
+            best = view.rank(asked.query, depth, among, asked.vector)
         else:
-            best = self.index.expanded(replace(asked.expansion, query=asked.query), depth, overlays, among)
-        return self._explore(best, asked, among) if asked.explore and len(best) else best
+            best = view.rank_expanded(replace(asked.expansion, query=asked.query), depth, among)
+        return self._explore(view, best, asked, among) if asked.explore and len(best) else best
 
-    def _explore(self, best: Ranking, asked: Request, among: Numbers | None) -> Ranking:
+    def _explore(self, view: View, best: Ranking, asked: Request, among: Numbers | None) -> Ranking:
         """The last places go, by lot, to what other rankings have among their first."""
         kept = max(len(best) - asked.explore, 1)
-        others = self.index.alternatives(asked.query, 2 * len(best), among, asked.vector)
+        others = view.alternatives(asked.query, 2 * len(best), among, asked.vector)
         fresh = np.setdiff1d(np.concatenate([one.numbers for one in others]), best.numbers[:kept])
         chosen = self.chance.permutation(fresh)[: asked.explore] if len(fresh) else best.numbers[kept:]
         scores = np.full(len(chosen), best.scores[kept - 1])

@@ -8,7 +8,7 @@ from typing import Any
 from evokey import registry
 from evokey.encoders.earlier import options_of
 from evokey.errors import InvalidSettings
-from evokey.protocols import LLM, Generator, Verifier
+from evokey.protocols import LLM, Generator, Space, Store, Verifier
 from evokey.registry import OBJECT, Options
 from evokey.search.retriever import DenseRetriever, GivenRetriever, LateRetriever, Retriever, SparseRetriever
 from evokey.settings.values import RetrieverSettings, Settings
@@ -16,7 +16,7 @@ from evokey.types import Attempt
 
 HUMAN = "human.sqlite"
 """The queue of what people are asked."""
-RETRIEVERS = {"dense": DenseRetriever, "multi": LateRetriever, "sparse": SparseRetriever}
+RETRIEVERS: dict[str, type[Retriever]] = {"dense": DenseRetriever, "multi": LateRetriever, "sparse": SparseRetriever}
 
 
 def build(settings: Settings, kind: str, **around: Any) -> Any:
@@ -44,11 +44,17 @@ def build_retrievers(settings: Settings, folder: Path) -> list[Retriever]:
 def _build_retriever(settings: Settings, one: RetrieverSettings, folder: Path) -> Retriever:
     described = one.encoder if one.encoder["name"] == OBJECT else options_of(one.encoder, settings.format)
     encoder = _build(settings, "encoder", {**described, "name": one.encoder["name"]})
-    keys = _build(settings, "keys", one.keys)
-    if one.encoder["name"] == "given":
-        return GivenRetriever(one.name, encoder, keys, folder)
-    made: Retriever = RETRIEVERS[encoder.kind](one.name, encoder, keys, folder)
-    return made
+    keys, store = _build(settings, "keys", one.keys), _build_store(settings, one, Space(folder, encoder))
+    kind = GivenRetriever if one.encoder["name"] == "given" else RETRIEVERS[encoder.kind]
+    return kind(one.name, encoder, keys, folder, store)
+
+
+def _build_store(settings: Settings, one: RetrieverSettings, space: Space) -> Store:
+    """Of a store, the object that is passed is its class: a store is made for one space."""
+    assert one.store is not None, "the settings were checked"
+    made = _build(settings, "store", one.store, space=space)
+    store: Store = made(space) if one.store["name"] == OBJECT else made
+    return store
 
 
 def build_generator(settings: Settings, llm: LLM | None, *, closed: bool = False) -> Generator | None:

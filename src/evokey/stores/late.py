@@ -1,130 +1,23 @@
-"""Late interaction: a row is several vectors, and so is a question.
-
-A row's likeness to each vector of the question is that of its best vector; the score is the mean (MaxSim). ⊕ appends:
-a grown key has the vectors of what it was taught beside its own, scaled by the evidence for them, up to 1.
-"""
+"""Keys of several vectors each (late interaction), searched one and all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
-
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
-from evokey.stores.embedded import Block, EmbeddedStore, Scan, ordinals
-from evokey.stores.segments import Arrays
-from evokey.stores.soundness import check_lists, check_vectors
-from evokey.types import Numbers, Scores, Vectors
+from evokey.scoring.late import LateBlock, LateQuestion
+from evokey.stores.embedded import EmbeddedStore
+from evokey.stores.rows import Rows, Scan
 
 
-@dataclass(frozen=True, slots=True)
-class LateQuestion:
-    vectors: Vectors
-    self_similarity: float = 1.0
-    trust: float = 1.0
-    asked: None = None
-    """No lens turns these questions."""
-
-    def weigh_unheard(self) -> LateQuestion:
-        """Every word counts here."""
-        return self
-
-
-class LateBlock(Block[LateQuestion]):
-    parts = 32
-
-    def __init__(self, vectors: Vectors, starts: Numbers) -> None:
-        self.vectors, self.starts = vectors, starts
-        """The vectors of all rows, end to end; where each begins, and the end. A row without any is like nothing."""
-
-    @classmethod
-    def of(cls, rows: Sequence[Vectors]) -> Self:
-        starts = np.cumsum([0, *map(len, rows)])
-        return cls(np.concatenate(rows) if rows else np.zeros((0, 0), np.float32), starts)
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    def likeness(self, question: LateQuestion) -> NDArray[np.float32]:
-        found = np.full((len(self), len(question.vectors)), -np.inf, np.float32)
-        said = np.flatnonzero(np.diff(self.starts))
-        if len(said):
-            for column, vector in enumerate(question.vectors):  # one dot product at a time: see DenseBlock
-                found[said, column] = np.maximum.reduceat(np.vecdot(self.vectors, vector), self.starts[said])
-        return found / np.float32(max(len(question.vectors), 1))
-
-    def table(self, questions: Sequence[LateQuestion]) -> NDArray[np.float32]:
-        """Questions have different numbers of vectors: what is missing is as good as nothing."""
-        width = max((len(question.vectors) for question in questions), default=0)
-        table = np.zeros((len(questions), len(self), width), np.float32)
-        for place, question in enumerate(questions):
-            table[place, :, : len(question.vectors)] = self.likeness(question)
-        return table
-
-    @staticmethod
-    def total(likeness: NDArray[Any]) -> NDArray[Any]:
-        return np.asarray(likeness.sum(axis=-1))
-
-    @staticmethod
-    def pulled(texts: NDArray[Any], evidence: sparse.csr_array) -> Any:
-        return texts, evidence
-
-    @staticmethod
-    def grown(base: NDArray[Any], pulled: Any, step: float, norms: Scores) -> NDArray[Any]:
-        texts, evidence = pulled
-        scale = np.minimum(1, step * evidence.data).astype(base.dtype)[:, None]
-        said = brought(texts[..., evidence.indices, :], scale)
-        taught = np.flatnonzero(np.diff(evidence.indptr))
-        best = base.copy()
-        if len(taught):
-            most = np.maximum.reduceat(said, evidence.indptr[taught], axis=-2)
-            best[..., taught, :] = np.maximum(best[..., taught, :], most)
-        return np.asarray(best.sum(axis=-1))
-
-    def take(self, rows: Numbers) -> Self:
-        sizes = np.diff(self.starts)[rows]
-        places = np.repeat(self.starts[rows], sizes) + ordinals(sizes)
-        return type(self)(np.ascontiguousarray(self.vectors[places]), np.concatenate([[0], np.cumsum(sizes)]))
-
-    @classmethod
-    def join(cls, blocks: Sequence[Self]) -> Self:
-        full = [block for block in blocks if len(block)]
-        if not full:
-            return blocks[0]
-        sizes = np.concatenate([np.diff(block.starts) for block in full])
-        return cls(np.concatenate([block.vectors for block in full]), np.concatenate([[0], np.cumsum(sizes)]))
-
-    @classmethod
-    def empty(cls) -> Self:
-        return cls.of([])
-
-    def arrays(self) -> Arrays:
-        return {"vectors": self.vectors, "starts": self.starts}
-
-    @classmethod
-    def check(cls, arrays: Arrays, rows: int) -> None:
-        check_vectors(arrays["vectors"])
-        check_lists(arrays["starts"], rows, len(arrays["vectors"]))
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Self:
-        return cls(arrays["vectors"], arrays["starts"])
-
-
-def brought(said: NDArray[Any], scale: NDArray[Any] | float = 1.0) -> NDArray[Any]:
-    """What appended texts bring by their likeness; an unlike one brings nothing, however lightly it weighs."""
-    return np.where(said > 0, scale * said, -np.inf)
-
-
-class LateStore(EmbeddedStore[LateBlock]):
-    kinds: ClassVar[frozenset[str]] = frozenset({"multi"})
+class LateRows(Rows[LateBlock]):
     block = LateBlock
 
     def scan(self, question: LateQuestion) -> Scan:
-        rows = self.rows
-        likeness = [segment.block.likeness(question) for segment in rows.segments if len(segment.block)]
+        likeness = [segment.block.likeness(question) for segment in self.segments if len(segment.block)]
         empty = np.zeros((0, len(question.vectors)), np.float32)
-        return Scan(rows, np.concatenate([empty, *likeness]), self.block)
+        return Scan(self, np.concatenate([empty, *likeness]))
+
+
+class LateStore(EmbeddedStore[LateBlock]):
+    kinds = frozenset({"multi"})
+    state = LateRows

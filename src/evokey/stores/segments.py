@@ -22,7 +22,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-Arrays = Mapping[str, NDArray[Any]]
+from evokey.scoring.block import Arrays
+
 MANIFEST = "segments.json"
 FORMAT = 1
 WRONG_HEADER = (EOFError, OverflowError, SyntaxError, tokenize.TokenError)

@@ -1,311 +1,268 @@
-"""Sparse rows: term counts in an inverted index. Weights follow from the counts and the living documents.
-
-Documents come and go without a rebuild: the number of documents, their average length and a term's document
-frequency are counted over what lives now. Terms are taken in alphabetical order, so a score is the same sum in the
-same order whatever the history of the index.
-"""
+"""Sparse keys in an inverted index: how the living rows are counted, and how the best of them are found."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from operator import mul
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from struct import Struct
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
-from evokey.protocols import Bag, SparseEncoder
-from evokey.stores import compiled
-from evokey.stores.collection import DEEP, FLOOR, Collection, CompiledScan
-from evokey.stores.embedded import Block, EmbeddedStore, Scan
-from evokey.stores.inverted import Inverted
-from evokey.stores.postings import Postings
-from evokey.stores.segments import Arrays
-from evokey.stores.soundness import check_lists, check_places, check_values
+from evokey.scoring import compiled
+from evokey.scoring.block import NO_NUMBERS
+from evokey.scoring.postings import Counted, Held, Postings
+from evokey.scoring.sparse import FLOOR, SparseBlock, SparseQuestion
+from evokey.stores.embedded import EmbeddedStore
+from evokey.stores.rows import Rows, Scan
 from evokey.types import Numbers, Ranking, Scores
 
-UNKNOWING, KNOWING = 0.25, 0.75
-"""Shares of a question's words at which a sparse ranking is not trusted at all, and trusted fully."""
+ABOVE = float(np.nextafter(FLOOR, np.inf))
+"""The lowest score at which a row is found."""
+STRIDE = 16
+LARGE = 10_000
+"""Rows from which on a compiled scan is worth having."""
+TERMS = 200_000
+"""Terms that are kept found."""
 
-LARGEST = np.iinfo(np.int32).max
+
+class Term(NamedTuple):
+    """How many rows hold a term."""
+
+    frequency: int
+    places: bytes
+    """Its place in each segment, or −1: whole numbers of 64 bits, ready to be joined with those of other terms."""
 
 
-@dataclass(frozen=True)
-class SparseQuestion:
-    terms: tuple[str, ...]
-    weights: tuple[float, ...]
-    encoder: SparseEncoder
-    average: float
-    """Average length of the living documents."""
-    counts: tuple[float, ...]
-    idf: tuple[float, ...]
-    """Of each term; 0 for one that nothing here holds."""
-    unheard: float
-    """The idf of a term that no document holds."""
-    asked: SparseQuestion | None = None
-    """The question as it was asked, where a lens has turned it."""
+@dataclass(frozen=True, slots=True)
+class Barred:
+    """The rows that a scan must not find: those of some documents, and the dead."""
+
+    asked: Numbers
+    rows: Numbers
+    """In order, each counted within its segment."""
+    ends: Sequence[int]
+    """Where those of each segment start, and the end."""
+    at: Numbers
+    """Which of the documents have a row."""
+    where: Numbers | None
+    """Where theirs are among all barred rows; None if these are just they, one for one."""
+
+    def scores(self, kept: Scores) -> Scores:
+        """Scores of the barred rows → of the documents; −inf for one that has no row."""
+        if self.where is None:
+            return kept
+        scores = np.full(len(self.asked), -np.inf)
+        scores[self.at] = kept[self.where]
+        return scores
+
+
+class Terms(dict[str, Term]):
+    """Every term that was asked for, found once, up to so many."""
+
+    def __init__(self, blocks: Sequence[Counted], postings: Postings | None) -> None:
+        """postings: where some rows are dead, and must not be counted."""
+        super().__init__()
+        self._find = [block.place.get for block in blocks]
+        self._starts = [block.inverted.starts.data for block in blocks]
+        self._spelled = Struct(f"{len(blocks)}q").pack
+        self._postings = postings
+
+    def __missing__(self, term: str) -> Term:
+        places = [find(term, -1) for find in self._find]
+        if self._postings is not None:
+            frequency = len(self._postings.of(term).rows)
+        else:
+            frequency = 0
+            for starts, at in zip(self._starts, places, strict=True):
+                if at >= 0:
+                    frequency += starts[at + 1] - starts[at]
+        if len(self) >= TERMS:
+            self.clear()
+        found = self[term] = Term(frequency, self._spelled(*places))
+        return found
+
+
+class SparseRows(Rows[SparseBlock]):
+    """One state, and how its living rows are counted."""
+
+    block = SparseBlock
+
+    @property
+    def counts(self) -> SparseRows:
+        return self
 
     @cached_property
-    def self_similarity(self) -> float:
-        counts = np.array(self.counts, np.float64)
-        pivots = self.encoder.pivots(np.array([counts.sum()]), self.average)
-        as_key = counts if pivots is None else counts / (counts + pivots)
-        return float((counts * self.idf * as_key).sum())
+    def rows(self) -> int:
+        return len(self.owners) - len(self.dead_rows)
 
     @cached_property
-    def trust(self) -> float:
-        """From 0, when the documents know a quarter of the question's words (by weight), to 1 at three quarters."""
-        counts, idf = np.array(self.counts, np.float64), np.array(self.idf)
-        mass = float((counts * np.where(idf > 0, idf, self.unheard)).sum())
-        known = float((counts * idf).sum()) / mass if mass else 0.0
-        return min(1.0, max(0.0, (known - UNKNOWING) / (KNOWING - UNKNOWING)))
+    def average(self) -> float:
+        length = sum(float(segment.block.lengths.sum()) for segment in self.segments)
+        for segment, _, inside in self.by_segment(self.dead_rows):
+            length -= float(segment.block.lengths[inside].sum())
+        return length / max(self.rows, 1)
 
-    def weigh_unheard(self) -> SparseQuestion:
-        """The same question, where a word that nothing here holds counts too: by what a taught text may have of it,
-        whether any has."""
-        if all(self.idf):
-            return self
-        asked = None if self.asked is None else self.asked.weigh_unheard()
-        words = self.terms if self.asked is None else self.asked.terms
-        new = {
-            word: count * self.unheard for word, count, idf in zip(words, self.counts, self.idf, strict=True) if not idf
-        }
-        weights = tuple([weight + new.get(word, 0.0) for word, weight in zip(self.terms, self.weights, strict=True)])
-        return replace(self, weights=weights, idf=tuple([idf or self.unheard for idf in self.idf]), asked=asked)
+    @cached_property
+    def postings(self) -> Postings:
+        return Postings([segment.block for segment in self.segments], self.encoder, self.average, self.dead_rows)
 
-    def only(self, term: str, weight: float) -> SparseQuestion:
-        """The same question, of one word alone."""
-        return replace(self, terms=(term,), weights=(weight,))
+    @cached_property
+    def terms(self) -> Terms:
+        return Terms([segment.block for segment in self.segments], self.postings if len(self.dead_rows) else None)
+
+    def frequencies(self, terms: Iterable[str]) -> list[int]:
+        known = self.terms
+        return [known[term].frequency for term in terms]
+
+    def scan(self, question: SparseQuestion) -> Scan:
+        if self.several:
+            postings = self.postings.at(question.average)
+            return Scan(self, postings.summed(postings.held(question.terms, question.weights)))
+        best = compiled.best() if len(self.owners) >= LARGE and question.average == self.average else None
+        if best is None or self.compiled is None or min(question.weights, default=0.0) < 0:
+            return SparseScan(self, question)
+        return CompiledScan(self, question, best)
+
+    @cached_property
+    def _last(self) -> dict[str, Any]:
+        """What is asked again and again is found once."""
+        return {}
+
+    def present(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
+        """Which of some documents have a row, and the rows."""
+        asked, at, rows = self._last.get("present", (None, NO_NUMBERS, NO_NUMBERS))
+        if asked is not numbers:
+            found = self.places(numbers)
+            at = np.flatnonzero(found >= 0)
+            rows = found[at]
+            self._last["present"] = numbers, at, rows
+        return at, rows
+
+    def barred(self, numbers: Numbers) -> Barred:
+        found: Barred | None = self._last.get("barred")
+        if found is None or found.asked is not numbers:
+            at, rows = self.present(numbers)
+            all_rows = np.unique(np.concatenate([rows, self.dead_rows]))
+            ends = np.searchsorted(all_rows, self.starts)
+            inside = all_rows - np.repeat(self.starts[:-1], np.diff(ends))
+            same = len(rows) == len(numbers) and np.array_equal(all_rows, rows)
+            found = Barred(numbers, inside, ends.tolist(), at, None if same else np.searchsorted(all_rows, rows))
+            self._last["barred"] = found
+        return found
+
+    @cached_property
+    def compiled(self) -> list[tuple[Any, ...]] | None:
+        """What the compiled scan takes of each segment; None where it does not fit."""
+        found = []
+        for segment in self.segments:
+            inverted = segment.block.inverted
+            shares = inverted.shares(self.encoder, self.average)
+            if shares is None:
+                return None
+            found.append((inverted.starts, inverted.rows, inverted.codes, shares, segment.owners))
+        return found
 
 
-class SparseBlock(Block[SparseQuestion]):
+class SparseScan(Scan):
+    """Only rows that reach what k rows of one term do can be among the k best."""
+
     floor = FLOOR
 
-    def __init__(self, terms: Sequence[str], counts: sparse.csr_array, inverted: Arrays | None = None) -> None:
-        self.terms, self.counts = terms, counts
-        self._written = inverted
-        self._postings: Postings | None = None
-        self._listed: tuple[float, Any, tuple[Any, ...] | None] = (-1.0, None, None)
+    _rows: SparseRows
 
-    @classmethod
-    def of(cls, bags: Sequence[Bag]) -> Self:
-        terms = sorted(set().union(*bags)) if bags else []
-        place = {term: index for index, term in enumerate(terms)}
-        columns = [place[term] for bag in bags for term in sorted(bag)]
-        counts = [bag[term] for bag in bags for term in sorted(bag)]
-        starts = np.cumsum([0, *(len(bag) for bag in bags)], dtype=np.int32)
-        matrix = (np.asarray(counts, np.float32), np.asarray(columns, np.int32), starts)
-        return cls(terms, sparse.csr_array(matrix, shape=(len(bags), len(terms))))
-
-    def __len__(self) -> int:
-        return int(self.counts.shape[0])
+    def __init__(self, rows: SparseRows, question: SparseQuestion) -> None:
+        self._rows, self._question = rows, question
 
     @cached_property
-    def lengths(self) -> Scores:
-        return np.asarray(self.counts.sum(axis=1), np.float64).ravel()
+    def _postings(self) -> Postings:
+        return self._rows.postings.at(self._question.average)
 
     @cached_property
-    def place(self) -> Mapping[str, int]:
-        return {term: index for index, term in enumerate(self.terms)}
+    def _held(self) -> Held:
+        return self._postings.held(self._question.terms, self._question.weights)
 
     @cached_property
-    def inverted(self) -> Inverted:
-        if self._written is not None:
-            return Inverted.from_arrays(self._written, self.lengths)
-        columns = self.counts.tocsc()
-        return Inverted.of(columns.indptr, columns.indices, columns.data, self.lengths)
+    def _scores(self) -> Scores:  # type: ignore[override]
+        """Dead rows are in no posting: they lie at the floor."""
+        return self._postings.summed(self._held)
 
-    def likeness(self, question: SparseQuestion) -> Scores:
-        if self._postings is None:
-            self._postings = Postings([self], question.encoder, question.average)
-        kept = self._postings = self._postings.at(question.average)
-        return kept.summed(kept.held(question.terms, question.weights))
+    def of(self, numbers: Numbers) -> Scores:
+        at, rows = self._rows.present(numbers)
+        found: Scores = self._scores[rows]
+        if len(rows) == len(numbers):
+            return found
+        scores = np.full(len(numbers), -np.inf)
+        scores[at] = found
+        return scores
 
-    def joined(
-        self,
-        scan: Scan,
-        question: SparseQuestion,
-        touched: Numbers,
-        evidence: sparse.csr_array,
-        step: float,
-        norms: Scores,
-        penalty: float | None,
-        k: int,
-    ) -> Ranking | None:
-        """Where it is compiled: the same to the last bit."""
-        joined = compiled.joined()
-        if joined is None or k > DEEP or not isinstance(scan, CompiledScan):
-            return None
-        lists = self._lists(question, evidence)
-        if lists is None:
-            return None
-        numbers, scores, size = scan.best(k, touched)
-        place = self.place.get
-        places = np.array([place(term, -1) for term in question.terms], np.int64)
-        less = np.inf if penalty is None else penalty * question.self_similarity
-        moved = touched, scan.of(touched), step, norms, less
-        size = joined(*lists, places, scan.weights, *moved, numbers, scores, size)
+    def rows_of(self, numbers: Numbers) -> Scores:
+        return self.of(numbers)
+
+    def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
+        if among is not None:
+            return super().top(k, skip, among)
+        all_scores = self._scores
+        skipped = self._rows.present(skip)[1] if len(skip) else skip
+        kept = all_scores[skipped]
+        all_scores[skipped] = -np.inf
+        found = (all_scores >= self._reached(k)).nonzero()[0]
+        owners, scores = self._rows.owners[found], all_scores[found]
+        all_scores[skipped] = kept
+        order = np.lexsort((owners, -scores))[:k]
+        return Ranking(owners[order], scores[order])
+
+    def _reached(self, k: int) -> float:
+        """A score above the floor that k rows reach, if there are so many: by those of the weightiest term."""
+        rows, most = NO_NUMBERS, 0.0
+        for posting, weight in self._held:
+            if weight * posting.top > most and len(posting.rows) >= k:
+                rows, most = posting.rows, weight * posting.top
+        if not len(rows):
+            return ABOVE
+        scores = self._scores[rows]
+        width = len(scores) // STRIDE
+        if width > 4 * k:  # k columns with a row that reaches something: k rows that do
+            scores = np.maximum.reduce(scores[: STRIDE * width].reshape(STRIDE, width))
+        scores.partition(len(scores) - k)
+        return max(ABOVE, float(scores[len(scores) - k]))
+
+
+class CompiledScan(SparseScan):
+    """The same to the last bit, in one go: rows are scored a window at a time, and only the best are kept."""
+
+    _skipped: tuple[Barred, Scores] | None = None
+
+    def __init__(self, rows: SparseRows, question: SparseQuestion, kernel: compiled.Kernel) -> None:
+        super().__init__(rows, question)
+        self._kernel = kernel
+        self.weights = np.array(question.weights)
+
+    def of(self, numbers: Numbers) -> Scores:
+        if self._skipped is not None and self._skipped[0].asked is numbers:
+            barred, kept = self._skipped
+            return barred.scores(kept)
+        return super().of(numbers)
+
+    def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
+        if among is not None or k > compiled.DEEP:
+            return super().top(k, skip, among)
+        numbers, scores, size = self.best(k, skip)
         return Ranking(numbers[:size], scores[:size])
 
-    def _lists(self, question: SparseQuestion, evidence: sparse.csr_array) -> tuple[Any, ...] | None:
-        """What the compiled loop takes of these rows and of the evidence; None where it does not fit. What is asked
-        again and again is found once."""
-        average, held, lists = self._listed
-        if average != question.average or held is not evidence:
-            inverted = self.inverted
-            shares = inverted.shares(question.encoder, question.average)
-            by_text = evidence.tocsc()
-            columns = [one.astype(np.int64, copy=False) for one in (by_text.indptr, by_text.indices)]
-            whole = (inverted.starts, inverted.rows, inverted.codes, shares, len(self), *columns, by_text.data)
-            summed_alike = evidence.dtype == np.float64 and evidence.has_sorted_indices
-            lists = whole if shares is not None and summed_alike else None
-            self._listed = question.average, evidence, lists
-        return lists
-
-    def table(self, questions: Sequence[SparseQuestion]) -> NDArray[np.float32]:
-        """As one product of sparse matrices: its sums run in another order than those of `likeness`."""
-        if not questions or not len(self):
-            return np.zeros((len(questions), len(self)), np.float32)
-        columns, weights, starts = [], [], [0]
-        for question in questions:
-            known = [
-                (self.place[t], w) for t, w in zip(question.terms, question.weights, strict=True) if t in self.place
-            ]
-            columns += [column for column, _ in known]
-            weights += [weight for _, weight in known]
-            starts.append(len(columns))
-        asked = (np.array(weights, np.float64), np.array(columns, np.int64), np.array(starts, np.int64))
-        matrix = sparse.csr_array(asked, shape=(len(questions), len(self.terms)))
-        return np.asarray((matrix @ self._weighed(questions[0]).T).toarray(), np.float32)
-
-    def _weighed(self, question: SparseQuestion) -> sparse.csr_array:
-        """The rows as they weigh beside documents of an average length."""
-        counts = self.counts.data.astype(np.float64)
-        pivots = question.encoder.pivots(self.lengths, question.average)
-        if pivots is not None:
-            counts /= counts + np.repeat(pivots, np.diff(self.counts.indptr))
-        return sparse.csr_array((counts, self.counts.indices, self.counts.indptr), shape=self.counts.shape)
-
-    def take(self, rows: Numbers) -> Self:
-        taken = self.counts[rows]
-        used, columns = np.unique(taken.indices, return_inverse=True)
-        shape = (taken.shape[0], len(used))
-        matrix = sparse.csr_array((taken.data, columns.astype(np.int32), taken.indptr), shape=shape)
-        return type(self)([self.terms[index] for index in used], matrix)
-
-    @classmethod
-    def join(cls, blocks: Sequence[Self]) -> Self:
-        if len(blocks) == 1:
-            return blocks[0]
-        terms = sorted(set().union(*(block.terms for block in blocks)))
-        place = {term: index for index, term in enumerate(terms)}
-        moved = [_renamed(block, np.array([place[term] for term in block.terms], np.int32)) for block in blocks]
-        lengths = np.concatenate([np.diff(block.counts.indptr) for block in blocks])
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        starts = starts.astype(np.int32) if starts[-1] <= LARGEST else starts  # half of what a posting takes
-        data, columns = (np.concatenate(parts) for parts in zip(*moved, strict=True))
-        matrix = (data, columns, starts)
-        return cls(terms, sparse.csr_array(matrix, shape=(len(starts) - 1, len(terms))))
-
-    @classmethod
-    def empty(cls) -> Self:
-        return cls.of([])
-
-    def arrays(self) -> Arrays:
-        spelled = np.frombuffer("\n".join(self.terms).encode(), np.uint8)
-        forward = {"starts": self.counts.indptr, "columns": self.counts.indices, "counts": self.counts.data}
-        return {"terms": spelled, **_prefixed("forward", forward), **_prefixed("inverted", self.inverted.arrays())}
-
-    @classmethod
-    def check(cls, arrays: Arrays, rows: int) -> None:
-        terms = int(np.count_nonzero(arrays["terms"] == ord("\n"))) + (len(arrays["terms"]) > 0)
-        columns = arrays["forward_columns"]
-        check_lists(arrays["forward_starts"], rows, len(columns))
-        check_places(columns, len(columns), terms)
-        check_values(arrays["forward_counts"], len(columns), np.float32)
-        Inverted.check(_inverted(arrays), terms, rows)
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Self:
-        spelled = arrays["terms"].tobytes().decode()
-        terms = spelled.split("\n") if spelled else []
-        forward = [arrays[f"forward_{key}"] for key in ("counts", "columns", "starts")]
-        counts = sparse.csr_array(tuple(forward), shape=(len(forward[2]) - 1, len(terms)))
-        return cls(terms, counts, _inverted(arrays))
+    def best(self, k: int, skip: Numbers) -> tuple[Numbers, Scores, int]:
+        """Room for k documents and their scores, the best that are not skipped in it, and how many these are."""
+        barred, terms = self._rows.barred(skip), self._rows.terms
+        places = np.frombuffer(b"".join([terms[term].places for term in self._question.terms]), np.int64)
+        kept, numbers, scores, size = np.zeros(len(barred.rows)), np.empty(k, np.int64), np.empty(k), 0
+        for at, arrays in enumerate(self._rows.compiled or ()):
+            out, end = barred.ends[at : at + 2]
+            size = self._kernel(*arrays, places, at, self.weights, barred.rows, kept, out, end, numbers, scores, size)
+        self._skipped = barred, kept
+        return numbers, scores, size
 
 
 class SparseStore(EmbeddedStore[SparseBlock]):
-    kinds: ClassVar[frozenset[str]] = frozenset({"sparse"})
-    block = SparseBlock
-
-    def __init__(self, folder: Path | None, identity: str, encoder: SparseEncoder) -> None:
-        super().__init__(folder, identity)
-        self.encoder = encoder
-        self._counted: Collection | None = None
-
-    @property
-    def collection(self) -> Collection:
-        """The living documents, counted once for each state of the store."""
-        rows, counted = self.rows, self._counted
-        if counted is None or counted.rows is not rows:
-            counted = self._counted = Collection(rows, self.encoder)
-        return counted
-
-    def question(self, bag: Bag, learned: Mapping[str, int]) -> SparseQuestion:
-        """Weigh a query's terms; `learned` gives the frequency of words that only teaching has brought."""
-        collection = self.collection
-        known, terms = collection.terms, tuple(sorted(bag))
-        idf = tuple(
-            [one.idf if (one := known[term]).frequency else collection.idf(learned.get(term, 0)) for term in terms]
-        )
-        counts = tuple([bag[term] for term in terms])
-        weights = tuple(map(mul, counts, idf))
-        return SparseQuestion(terms, weights, self.encoder, collection.average, counts, idf, collection.unheard)
-
-    def scores(self, numbers: Numbers, questions: Sequence[SparseQuestion]) -> list[Scores]:
-        rows, collection = self.rows.of(numbers), self.collection
-        found = [np.zeros(len(rows)) for _ in questions]
-        for segment, at, inside in self.rows.by_segment(rows):
-            block = segment.block
-            held = block.counts[inside]
-            sizes = np.diff(held.indptr)
-            weights = held.data.astype(np.float64)
-            pivots = self.encoder.pivots(block.lengths[inside], collection.average)
-            if pivots is not None:
-                weights /= weights + np.repeat(pivots, sizes)
-            asked = np.zeros(len(block.terms))
-            owners = np.repeat(np.arange(len(inside)), sizes)
-            for scores, question in zip(found, questions, strict=True):
-                said = [
-                    (block.place[t], w)
-                    for t, w in zip(question.terms, question.weights, strict=True)
-                    if t in block.place
-                ]
-                columns = [column for column, _ in said]
-                asked[columns] = [weight for _, weight in said]
-                scores[at] = np.bincount(owners, weights * asked[held.indices], len(inside))
-                asked[columns] = 0.0
-        return found
-
-    def scan(self, question: SparseQuestion) -> Scan:
-        collection = self.collection
-        if collection.rows.several:
-            postings = collection.postings.at(question.average)
-            return Scan(collection.rows, postings.summed(postings.held(question.terms, question.weights)), self.block)
-        return collection.scan(question)
-
-
-def _renamed(block: SparseBlock, names: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    return block.counts.data, names[block.counts.indices]
-
-
-def _inverted(arrays: Arrays) -> Arrays:
-    return {key.removeprefix("inverted_"): one for key, one in arrays.items() if key.startswith("inverted_")}
-
-
-def _prefixed(prefix: str, arrays: Arrays) -> Arrays:
-    return {f"{prefix}_{key}": array for key, array in arrays.items()}
+    kinds = frozenset({"sparse"})
+    state = SparseRows

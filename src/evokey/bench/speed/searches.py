@@ -28,7 +28,7 @@ from evokey.bench.speed.texts import DIMENSIONS, lessons, unit, vectors_of_lesso
 from evokey.bench.speed.timing import TEXT, WHOLE, Search, compared, timed
 from evokey.encoders.bm25 import BM25
 from evokey.memory import Memory
-from evokey.stores import compiled
+from evokey.scoring import compiled
 from evokey.types import Document
 
 BATCH = 5_000

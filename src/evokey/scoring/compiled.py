@@ -11,6 +11,8 @@ from importlib import import_module
 Kernel = Callable[..., int]
 AFTER = 50
 """Searches of a large store in this process before anything is loaded: a few do not pay for it."""
+DEEP = 256
+"""Results up to which compiled code keeps them in order as it goes."""
 log = logging.getLogger("evokey")
 _loading = threading.Lock()
 _asked = 0
@@ -40,7 +42,7 @@ def load() -> bool:
     with _loading:
         if _best is None:
             try:
-                kernel = import_module("evokey.stores.kernel")
+                kernel = import_module("evokey.scoring.kernel")
                 _best, _joined = kernel.best, kernel.joined
             except ImportError:
                 return False

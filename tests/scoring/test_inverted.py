@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evokey.encoders.bm25 import BM25
-from evokey.stores.inverted import Inverted
-from evokey.stores.sparse import SparseBlock
+from evokey.scoring.inverted import Inverted
+from evokey.scoring.sparse import SparseBlock
 
 bags = st.lists(st.sampled_from("abcdefgh"), max_size=12).map(Counter)
 

@@ -7,19 +7,30 @@ pairs: a posting takes six bytes, and what a pair weighs is worked out once, not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evokey.protocols import SparseEncoder
-from evokey.stores.segments import Arrays
-from evokey.stores.soundness import check_lists, check_places, check_rising, check_values
+from evokey.scoring.block import Arrays
+from evokey.scoring.soundness import check_lists, check_places, check_rising, check_values
 from evokey.types import Numbers, Scores
 
 STEP = 1 << 22
 """Postings coded in one go; numbers up to which they are coded; and pairs that could be, up to which they are counted,
 however few the postings."""
+
+
+class Weighting(Protocol):
+    """What terms weigh, in rows and in questions."""
+
+    def pivots(self, lengths: Scores, average: float) -> Scores | None:
+        """A row's term weighs count / (count + pivot), the pivot growing with the row's length; None: just count."""
+        ...
+
+    def idf(self, documents: int, frequency: int) -> float:
+        """What a query term weighs that so many of the documents hold."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +61,7 @@ class Inverted:
         weights += counts
         return rows, np.divide(counts, weights, out=weights)
 
-    def shares(self, encoder: SparseEncoder, average: float) -> Scores | None:
+    def shares(self, encoder: Weighting, average: float) -> Scores | None:
         """What a term weighs in a row, by code; None where there are none, or the length of a row is all the same."""
         pivots = None if self.codes is None else encoder.pivots(self.lengths, average)
         return None if pivots is None else self.counts / (self.counts + pivots)

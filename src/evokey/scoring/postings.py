@@ -10,9 +10,8 @@ from typing import Protocol
 import numpy as np
 from scipy.sparse import _sparsetools  # y += A x into an array of ours: its public form makes a new matrix and array
 
-from evokey.protocols import SparseEncoder
-from evokey.stores.embedded import NO_NUMBERS
-from evokey.stores.inverted import Inverted
+from evokey.scoring.block import NO_NUMBERS
+from evokey.scoring.inverted import Inverted, Weighting
 from evokey.types import Numbers, Scores
 
 KEPT = 32
@@ -58,7 +57,7 @@ class Postings:
     """Of some blocks laid end to end, beside documents of an average length."""
 
     def __init__(
-        self, blocks: Sequence[Counted], encoder: SparseEncoder, average: float, dead: Numbers = NO_NUMBERS
+        self, blocks: Sequence[Counted], encoder: Weighting, average: float, dead: Numbers = NO_NUMBERS
     ) -> None:
         self._blocks, self._encoder, self._average, self._dead = blocks, encoder, average, dead
         self._starts: list[int] = np.cumsum([0, *map(len, blocks)]).tolist()

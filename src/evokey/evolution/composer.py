@@ -1,0 +1,77 @@
+"""Lessons of an epoch → overlays, for every retriever: composed to the same bits wherever the ledger is read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from evokey.evolution import restricted as restricted_
+from evokey.evolution.policy import Log, Policy
+from evokey.ledger.ledger import Ledger
+from evokey.ledger.lessons import NONE, Omitted
+from evokey.search.fusion import Fusion
+from evokey.search.overlay import UNTAUGHT, Overlay
+from evokey.search.reach import Neighbours
+from evokey.search.retriever import Retriever
+from evokey.search.view import Overlays
+from evokey.types import Choice, Epoch, Reach
+
+NOTHING = Choice()
+
+
+class Composer:
+    def __init__(self, ledger: Ledger, policy: Policy, fusion: Fusion, restricted: str | None = None) -> None:
+        """restricted: the field of the metadata that marks restricted documents, if any are."""
+        self._ledger, self._policy, self._fusion, self._field = ledger, policy, fusion, restricted
+        self._reading = threading.Lock()
+        self._read: tuple[Any, Log] | None = None
+
+    def compose(self, epoch: Epoch, retrievers: Sequence[Retriever]) -> Overlays:
+        """What an epoch has learned."""
+        untaught = Overlays.untaught(self._fusion)
+        if not epoch.choice and (self._field is None or not epoch.lessons_to):
+            return untaught
+        since, log = self._ledger.forgets.count, self.log(epoch.lessons_to, epoch.omitted)
+        taught, beyond = dict[str, Overlay](), dict[str, Overlay]()
+        for one in retrievers:
+            choice = epoch.choice.get(one.name, NOTHING)  # an epoch older than an encoder taught it nothing
+            restricted = None if log.own is None else restricted_.overlay(one, log.own, choice)
+            learned = UNTAUGHT if choice.nothing else self._policy.overlay(one, log, choice)
+            taught[one.name], beyond[one.name] = learned.beside(restricted), UNTAUGHT.beside(restricted)
+        weights = epoch.weights if epoch.weights.keys() == taught.keys() else untaught.weights
+        near = _neighbours(retrievers, epoch.reach, log)
+        self.drop_forgotten(log, since, retrievers)
+        weighed = any(one.kind == "sparse" and self._weighed(taught[one.name]) for one in retrievers)
+        return Overlays(taught, weights, near, Overlays(beyond, untaught.weights) if near else None, weighed)
+
+    def _weighed(self, overlay: Overlay) -> bool:
+        """Which chunk a text matches follows BM25's weights, and so do the words that a lens of words brings."""
+        several = any(part.touched.several for part in overlay.parts)
+        return self._policy.weighs or several or overlay.lens is not None
+
+    def drop_forgotten(self, log: Log, since: int, retrievers: Sequence[Retriever]) -> None:
+        """Keep nothing encoded of what was forgotten while it was read; since: how many forgets there had been."""
+        if self._ledger.forgets.count == since:
+            return
+        heard = [log.taught] if log.own is None else [log.taught, log.own]
+        said = {text for one in heard for text in (*one.queries, *one.wrong, *chain(*one.units.values()))}
+        for one in retrievers:
+            one.forget(sorted(said - self._ledger.lessons.texts()))
+
+    def log(self, up_to: int, omitted: Omitted = NONE) -> Log:
+        """The lessons up to a number, without some. The last reading is kept for as long as it says what the ledger
+        says: a published epoch is composed from what was read to propose it."""
+        restricted = () if self._field is None else tuple(self._ledger.documents.restricted(self._field).tolist())
+        state = up_to, omitted, self._ledger.lessons.extent(up_to), self._ledger.documents.position(), restricted
+        with self._reading:
+            if self._read is None or self._read[0] != state:
+                self._read = state, Log(self._ledger, up_to, omitted, self._field)
+            return self._read[1]
+
+
+def _neighbours(retrievers: Sequence[Retriever], reach: Reach | None, log: Log) -> Neighbours | None:
+    """The taught queries that a question must be near to."""
+    measure = next((one for one in retrievers if reach is not None and one.name == reach.retriever), None)
+    return None if reach is None or measure is None else Neighbours(measure, log.taught.judged, reach)
