@@ -43,7 +43,7 @@ package: $(VENV)/dev  ## Build the wheel and run the README's example from it in
 	@rm -rf dist && $(BIN)/python -m build --wheel --outdir dist . > /dev/null
 	@$(BIN)/python tests/run_wheel.py dist/*.whl
 
-bench: $(VENV)/dev  ## Make benchmarks/results again (an hour; needs the data sets beside the project)
+bench: $(VENV)/dev  ## Make benchmarks/results again, and the tables of README and docs (hours, resumable; needs the data sets in ../shared/data)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[speed,local,peers]'
 	@$(BIN)/python benchmarks/run.py

@@ -114,7 +114,7 @@ def run(lab: Lab, explore: int, mistakes: float, seed: int, options: argparse.Na
     }
 
 
-def compared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def compare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each setting over its seeds, beside the same stream without exploration."""
     told = []
     for dataset, mistakes, explore in dict.fromkeys((row["dataset"], row["mistakes"], row["explore"]) for row in rows):
@@ -214,11 +214,11 @@ def main() -> None:
                 row |= run(lab, explore, mistakes, seed, options)
                 rows.append(row)
                 result = {"shown": SHOWN, "early": EARLY, "size": options.size, "rounds": options.rounds}
-                result |= {"every": options.every, "compared": compared(rows), "rows": rows}
+                result |= {"every": options.every, "compared": compare(rows), "rows": rows}
                 write_json(options.out, result, indent=1)
                 print({key: value for key, value in row.items() if "scores" not in key and key != "windows"},
                       row["windows"][0], row["windows"][-1], flush=True)  # fmt: skip
-    for one in compared(rows):
+    for one in compare(rows):
         print(one)
 
 

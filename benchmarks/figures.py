@@ -1,31 +1,35 @@
-"""Draw the figures of the result files: benchmarks/results/*.png and *.svg.
+"""Draw the figures of the result files: benchmarks/results/*.svg.
 
 python benchmarks/figures.py
 """
 
 from __future__ import annotations
 
-import json
+import tempfile
 from functools import partial
-from typing import Any
+from pathlib import Path
 
-from beside_paper import RESULTS
+import exploration
+import stream
+from results import RESULTS, read
 
 from evokey.bench import charts, style
 
 
-def loaded(name: str) -> Any:
-    return json.loads((RESULTS / name).read_text("utf-8"))
-
-
 def main() -> None:
-    expansion = loaded("expansion.json")
-    drawn = {
-        "index-methods": partial(charts.index_methods, loaded("grid.json")),
+    expansion = read("expansion.json")
+    figures = {
+        "index-methods": partial(charts.index_methods, read("grid.json")),
         "expanders": partial(charts.bubbles, expansion["asked"], expansion["taught"]),
-        "evolve-cost": partial(charts.corpus_cost, loaded("speed.json")["growth"]),
+        "evolve-cost": partial(charts.corpus_cost, read("speed.json")["growth"]),
+        "exploration": partial(exploration.draw, read("exploration.json")["rows"]),
+        "stream": partial(stream.draw, read("stream.json")),
     }
-    print("written:", ", ".join(path.name for path in style.save(drawn, RESULTS)))
+    with tempfile.TemporaryDirectory() as folder:
+        drawn = [path for path in style.save(figures, Path(folder)) if path.suffix == ".svg"]
+        for path in drawn:
+            (RESULTS / path.name).write_bytes(path.read_bytes())
+    print("written:", ", ".join(path.name for path in drawn))
 
 
 if __name__ == "__main__":

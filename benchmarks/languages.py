@@ -72,7 +72,7 @@ def trust(questions: list[str], answers: list[str]) -> float:
     return fmean(retriever.weigh(bag, {}).trust for bag in encoder.queries(questions))
 
 
-def measured(language: str, known: dict[str, list[Pair]]) -> dict[str, Any]:
+def measure(language: str, known: dict[str, list[Pair]]) -> dict[str, Any]:
     questions, answers = map(list, zip(*known[language], strict=True))
     others = [answer for other in known if other != language for _, answer in known[other]]
     decomposed = [unicodedata.normalize("NFD", question) for question in questions]
@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     known = pairs()
-    rows = [measured(language, known) for language in NAMES]
+    rows = [measure(language, known) for language in NAMES]
     given.out.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
     for row in rows:
         print(row)

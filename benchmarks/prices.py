@@ -1,17 +1,14 @@
-"""Tables of speed and cost (results/speed.json), and of answers (results/bench/answers); tables.py fills them in."""
+"""Tables of speed and cost (results/speed.json); tables.py puts them into the docs."""
 
 from __future__ import annotations
 
-import json
-
-from beside_paper import RESULTS, read, table
+from results import read, table
 
 UNMEASURED = "Not measured yet."
-READERS = {"none": "untaught memory", "guarded": "taught memory", "judged": "the judged documents themselves"}
 
 
 def found() -> dict:
-    return json.loads((RESULTS / "speed.json").read_text("utf-8"))
+    return read("speed.json")
 
 
 def cost() -> str:
@@ -68,16 +65,4 @@ def waiting() -> str:
     return f"{table(['search', 'median ms'], rows)}\n\n{said}"
 
 
-def answers() -> str:
-    rows, last = [], {}
-    for one in read(RESULTS / "bench" / "answers" / "answers.csv"):
-        scores = [f"{float(one[name]):.3f}" for name in ("recall@3", "token-f1", "exact-match", "rouge-l", "loss")]
-        rows.append([one["set"], READERS[one["policy"]], one["questions"], *scores, f"{float(one['some right']):.0%}",
-                     f"{float(one['p']):.2f}" if one["p"] else ""])  # fmt: skip
-        last = one
-    head = ["set", "three passages from", "questions", "recall@3", "token F1", "exact match", "ROUGE-L",
-            "loss on the gold answer", "a right one among them", "p (F1, against untaught)"]  # fmt: skip
-    return f"{table(head, rows)}\n\nAnswered by {last['model']}."
-
-
-TABLES = {"cost": cost, "speed": speed, "rivals": rivals, "waiting": waiting, "answers": answers}
+TABLES = {"cost": cost, "speed": speed, "rivals": rivals, "waiting": waiting}

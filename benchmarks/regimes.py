@@ -49,9 +49,9 @@ RECORDED = "gemini-flash-100"
 REGIMES: dict[str, dict[str, Any] | None] = {
     "labels": None,
     "answers": None,
-    "judge 0 %": {"name": "custom", "function": "regimes:judged"},
-    "judge 10 %": {"name": "custom", "function": "regimes:judged"},
-    "judge 30 %": {"name": "custom", "function": "regimes:judged"},
+    "judge 0 %": {"name": "custom", "function": "regimes:judge"},
+    "judge 10 %": {"name": "custom", "function": "regimes:judge"},
+    "judge 30 %": {"name": "custom", "function": "regimes:judge"},
 }
 ERRS = {"judge 0 %": 0.0, "judge 10 %": 0.1, "judge 30 %": 0.3}
 
@@ -78,8 +78,8 @@ class Judge:
 JUDGE = Judge({})
 
 
-def judged(attempt: Attempt) -> Ruling:
-    """The verifier that memories name: regimes:judged."""
+def judge(attempt: Attempt) -> Ruling:
+    """The verifier that memories name: regimes:judge."""
     credited = JUDGE.credit(attempt.query, [hit.id for hit in attempt.hits])
     return Ruling(bool(credited), float(bool(credited)), dict.fromkeys(credited, 1.0), "the scripted judge")
 

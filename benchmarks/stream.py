@@ -158,11 +158,11 @@ class Counts:
                 "calls": exponent(np.array(self.calls)),
                 "intents": exponent(np.array(self.distinct)[:, 0]),
                 "wordings": exponent(np.array(self.distinct)[:, 1]),
-                "intents_expected": exponent(expected(known, alpha, queries)),
+                "intents_expected": exponent(expectation(known, alpha, queries)),
                 "paper": 1 / alpha,
             },
             "curves": {
-                "queries": (at := sampled(queries)),
+                "queries": (at := sample(queries)),
                 "calls": [self.calls[count - 1] for count in at],
                 "intents": [self.distinct[count - 1][0] for count in at],
                 "wordings": [self.distinct[count - 1][1] for count in at],
@@ -171,21 +171,21 @@ class Counts:
         }  # fmt: skip
 
 
-def expected(known: int, alpha: float, queries: int) -> np.ndarray:
+def expectation(known: int, alpha: float, queries: int) -> np.ndarray:
     """Distinct intents after 1, 2, … queries, by the sum of the paper's proof: Σ 1 − (1 − p_r)^T."""
     chances, found = zipf(known, alpha), np.full(queries, np.nan)
-    for count in sampled(queries):
+    for count in sample(queries):
         found[count - 1] = (1 - (1 - chances) ** count).sum()
     return found
 
 
-def sampled(queries: int) -> list[int]:
+def sample(queries: int) -> list[int]:
     return sorted({int(count) for count in np.geomspace(1, queries, 120)})
 
 
 def exponent(curve: np.ndarray) -> float:
     """The slope over the last decade of the stream, in logarithms, at evenly spaced logarithms."""
-    counts = np.array([count for count in sampled(len(curve)) if count >= len(curve) / 10])
+    counts = np.array([count for count in sample(len(curve)) if count >= len(curve) / 10])
     return float(np.polyfit(np.log(counts), np.log(curve[counts - 1]), 1)[0])
 
 
@@ -297,7 +297,7 @@ JOINED = re.compile(
 )
 
 
-def negated(query: str, chance: random.Random, names: list[str]) -> str | None:
+def negate(query: str, chance: random.Random, names: list[str]) -> str | None:
     found = AUXILIARY.search(query)
     if not found:
         return None
@@ -306,7 +306,7 @@ def negated(query: str, chance: random.Random, names: list[str]) -> str | None:
     return f"{query[: found.end()]} {chance.choice(['not', 'never'])}{query[found.end() :]}"
 
 
-def renumbered(query: str, chance: random.Random, names: list[str]) -> str | None:
+def renumber(query: str, chance: random.Random, names: list[str]) -> str | None:
     found = NUMBER.search(query)
     if not found:
         return None
@@ -315,7 +315,7 @@ def renumbered(query: str, chance: random.Random, names: list[str]) -> str | Non
     return query[: found.start()] + str(new) + query[found.end() :]
 
 
-def renamed(query: str, chance: random.Random, names: list[str]) -> str | None:
+def rename(query: str, chance: random.Random, names: list[str]) -> str | None:
     own = [name for name in re.findall(r"(?<=\s)[A-Z][\w-]+", query) if name in names]
     others = [name for name in names if name not in query]
     if not own or not others or len(own) > len(query.split()) / 2:
@@ -323,7 +323,7 @@ def renamed(query: str, chance: random.Random, names: list[str]) -> str | None:
     return re.sub(rf"\b{re.escape(own[0])}\b", chance.choice(others), query)
 
 
-def turned(query: str, chance: random.Random, names: list[str]) -> str | None:
+def turn(query: str, chance: random.Random, names: list[str]) -> str | None:
     places = [found for found in re.finditer(r"[a-z]+", query) if found[0] in TURNED]
     if not places:
         return None
@@ -331,14 +331,14 @@ def turned(query: str, chance: random.Random, names: list[str]) -> str | None:
     return query[: found.start()] + TURNED[found[0]] + query[found.end() :]
 
 
-def asked(query: str, chance: random.Random, names: list[str]) -> str | None:
+def ask(query: str, chance: random.Random, names: list[str]) -> str | None:
     for old, new in ASKED.items():
         if query.lower().startswith(f"{old} "):
             return f"{new.capitalize() if query[0].isupper() else new}{query[len(old) :]}"
     return None
 
 
-def swapped(query: str, chance: random.Random, names: list[str]) -> str | None:
+def swap(query: str, chance: random.Random, names: list[str]) -> str | None:
     found = JOINED.search(query)
     if not found or {found[1].lower(), found[3].lower()} & STOP_WORDS or found[1].lower() == found[3].lower():
         return None
@@ -346,8 +346,8 @@ def swapped(query: str, chance: random.Random, names: list[str]) -> str | None:
 
 
 FLIPS: dict[str, Flip] = {
-    "negation": negated, "number": renumbered, "name": renamed, "opposite": turned, "question": asked,
-    "direction": swapped,
+    "negation": negate, "number": renumber, "name": rename, "opposite": turn, "question": ask,
+    "direction": swap,
 }  # fmt: skip
 
 

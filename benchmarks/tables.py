@@ -2,30 +2,26 @@
 
     python benchmarks/tables.py [--check]
 
---check changes nothing and fails if a table is not what its result file says.
+--check changes nothing, and fails if a table differs from its result file, or if a result file is in no table and
+named on no page.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 
 import beside_paper
 import prices
-from beside_paper import RESULTS, table
+import quality
+from results import READ, RESULTS, read, table
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-def loaded(name: str) -> list[dict] | dict:
-    return json.loads((RESULTS / name).read_text("utf-8"))
 
 
 def better(before: float, after: float, form: str) -> list[str]:
@@ -37,7 +33,7 @@ def better(before: float, after: float, form: str) -> list[str]:
 
 
 def demo() -> str:
-    found = loaded("demo.json")
+    found = read("demo.json")
     rows = [
         [f"{row['group']} ({row['questions']})", *better(row["before"], row["after"], ".3f"),
          *better(row["first_before"], row["first_after"], ".0%")]
@@ -48,50 +44,9 @@ def demo() -> str:
     return f"{shown}\n\n{said}"
 
 
-def holdout(name: str = "holdout.json", split: str = "half", evolve: str = "evolve_seconds") -> str:
-    rows = []
-    for one in loaded(name):
-        if one.get("split", "half") != split:
-            continue
-        (before, after), (own_before, own_after) = one["held_out"], one["taught"]
-        low = min(one["p"])
-        rows.append(
-            [one["dataset"], one["encoder"], f"{before:.3f}", f"**{after:.3f}**", f"{after / before - 1:+.1%}",
-             f"{own_before:.2f} → {own_after:.2f}", f"{low:.3f}", f"{one[evolve]:.1f} s"]
-        )  # fmt: skip
-    head = ["set", "retriever", "untaught", "taught", "change", "taught queries", "smallest p", "evolve"]
-    return table(head, rows)
-
-
-def wrong() -> str:
-    return holdout("holdout-wrong.json")
-
-
-def negatives() -> str:
-    rows = [
-        [one["dataset"], one["encoder"], f"{one['wrong']:.0%}", f"{one['untaught']:.3f}", f"{one['without']:.3f}",
-         f"**{one['with']:.3f}**", f"{one['with'] / one['without'] - 1:+.1%}", f"{one['p']:.3f}",
-         f"{one['wins']} / {one['losses']}", f"{one['taught without']:.2f} → {one['taught with']:.2f}"]
-        for one in sorted(loaded("negatives.json"), key=lambda one: (one["wrong"], one["dataset"], one["encoder"]))
-    ]  # fmt: skip
-    head = ["set", "retriever", "lessons that err", "untaught", "right alone", "right and wrong", "change", "p",
-            "better / worse", "taught queries"]  # fmt: skip
-    return table(head, rows)
-
-
-def paper() -> str:
-    rows = []
-    for one in loaded("paper.json"):
-        (before, after), (own_before, own_after) = one["held_out"], one["taught"]
-        change = f"{after / before - 1:+.1%}"
-        own = f"{own_before:.2f} → {own_after:.2f}"
-        rows.append([one["dataset"], one["encoder"], one["policy"], f"{before:.3f}", f"**{after:.3f}**", change, own])
-    return table(["set", "retriever", "policy", "untaught", "taught", "change", "taught queries"], rows)
-
-
 def expansion_asked() -> str:
     rows = []
-    for one in loaded("expansion.json")["asked"]:
+    for one in read("expansion.json")["asked"]:
         found = {search: one[search] for search in ("blend", "concat", "fuse") if search in one}
         best = max(one["plain"], *found.values())
         shown = {search: f"**{score:.3f}**" if score == best else f"{score:.3f}" for search, score in found.items()}
@@ -106,7 +61,7 @@ def expansion_asked() -> str:
 
 def expansion_taught() -> str:
     """A line for each method; the query alone is the same for all of them, and a last line has the mean."""
-    rows, found = [], loaded("expansion.json")["taught"]
+    rows, found = [], read("expansion.json")["taught"]
     for dataset, encoder in dict.fromkeys((one["dataset"], one["encoder"]) for one in found):
         here = [one for one in found if (one["dataset"], one["encoder"]) == (dataset, encoder)]
         alone = next(one for one in here if one["lessons"] == "query")
@@ -150,36 +105,11 @@ def grid_table(cells: Sequence[dict]) -> str:
 
 
 def grid() -> str:
-    return grid_table(loaded("grid.json"))
-
-
-def minilm() -> str:
-    """MiniLM, BM25 and both together on the same sets; the last rows are means over the sets."""
-    found = [*loaded("holdout-minilm.json"), *loaded("holdout.json")]
-    half = {(one["dataset"], one["encoder"]): one for one in found if one.get("split", "half") == "half"}
-    sets = [dataset for dataset, encoder in half if encoder == "bm25+MiniLM"]
-    encoders = ("bm25", "all-MiniLM-L6-v2", "bm25+MiniLM")
-    rows = []
-    for dataset, encoder in product(sets, encoders):
-        one = half[dataset, encoder]
-        (own_before, own_after), low = one["taught"], min(one["p"])
-        rows.append([dataset, *_change(encoder, [one]), f"{own_before:.2f} → {own_after:.2f}", f"{low:.3f}"])
-    for encoder in encoders:
-        rows.append(["mean of the sets", *_change(encoder, [half[dataset, encoder] for dataset in sets]), "", ""])
-    return table(["set", "retriever", "untaught", "taught", "change", "taught queries", "smallest p"], rows)
-
-
-def _change(encoder: str, runs: Sequence[dict]) -> list[str]:
-    before, after = (fmean(one["held_out"][when] for one in runs) for when in (0, 1))
-    return [encoder, f"{before:.3f}", f"**{after:.3f}**", f"{after / before - 1:+.1%}"]
-
-
-def official() -> str:
-    return holdout("holdout-minilm.json", "official", "evolve_cpu_seconds")
+    return grid_table(read("grid.json"))
 
 
 def stream() -> str:
-    found = loaded("stream.json")
+    found = read("stream.json")
     rows = []
     for one in [found["stream"], *found["other_streams"]]:
         grown = one["exponent"]
@@ -193,7 +123,7 @@ def stream() -> str:
 
 def lens() -> str:
     rows = []
-    for one in (row for row in loaded("lens.json") if "dataset" in row):
+    for one in (row for row in read("lens.json") if "dataset" in row):
         scores = [f"{one['untaught']:.3f}", f"{one['rows']:.3f}", f"**{one['lens']:.3f}**"]
         rows.append([one["dataset"], one["encoder"], *scores,
                      f"{one['rows'] / one['untaught'] - 1:+.1%}", f"{one['lens'] / one['untaught'] - 1:+.1%}",
@@ -206,7 +136,7 @@ def lens() -> str:
 
 def lens_bystanders() -> str:
     rows = []
-    for one in (row for row in loaded("lens.json") if "bystander" in row):
+    for one in (row for row in read("lens.json") if "bystander" in row):
         (a, b), (c, d) = one["held_out"], one["bystanders"]
         turns = [turn for turn in one["lens"].values() if turn is not None]
         used = ", ".join(f"{strength:g}, {'wary' if shut else 'open'}" for strength, shut in turns) or "none"
@@ -229,7 +159,7 @@ def lens_bystanders() -> str:
 
 
 def lens_forms() -> str:
-    found = loaded("lens-forms.json")
+    found = read("lens-forms.json")
     pairs = list(dict.fromkeys((one["encoder"], one["pair"]) for one in found))
     by = {(one["form"], one["encoder"], one["pair"]): one for one in found}
     rows = []
@@ -244,14 +174,14 @@ def lens_latency() -> str:
     rows = [
         [f"{one['documents']:,}", str(one["dimensions"]), str(one["centres"]), f"{1000 * one['off']:.2f} ms",
          f"{1000 * one['on']:.2f} ms", f"{one['ratio']:.2f}"]
-        for one in loaded("lens.json") if "ratio" in one
+        for one in read("lens.json") if "ratio" in one
     ]  # fmt: skip
     return table(["documents", "dimensions", "centres", "without a lens (median)", "with", "ratio"], rows)
 
 
 def regimes() -> str:
     rows = []
-    for one in loaded("regimes.json"):
+    for one in read("regimes.json"):
         (before, after), (own_before, own_after) = one["held_out"], one["taught"]
         rows.append(
             [one["dataset"], one["encoder"], one["expander"], one["regime"],
@@ -266,7 +196,7 @@ def regimes() -> str:
 
 def exploration() -> str:
     rows = []
-    for one in loaded("exploration.json")["compared"]:
+    for one in read("exploration.json")["compared"]:
         p = [f"{one[f'p_{name}']:.3f}" if f"p_{name}" in one else "" for name in ("own", "held_out")]
         mistaken = f"{one['mistaken_own']:.3f} ({one['mistaken']:.0f})" if one["mistakes"] else ""
         rows.append(
@@ -282,7 +212,7 @@ def exploration() -> str:
 
 def watching() -> str:
     rows = []
-    for one in loaded("watching.json")["runs"]:
+    for one in read("watching.json")["runs"]:
         rest, watched, ratio = one["rest"], one["watched"], one["ratio"]
         rows.append(
             [f"{one['documents']:,}", f"{rest['p50_ms']:.2f}", f"{watched['p50_ms']:.2f}", f"**{ratio['p50']:.2f}**",
@@ -295,7 +225,7 @@ def watching() -> str:
 
 
 def languages() -> str:
-    found = loaded("languages.json")
+    found = read("languages.json")
     names = list(found[0]["first"])
     rows = [[one["language"], *(str(one["first"][name]) for name in names), f"{one['trust']:.2f}"] for one in found]
     total = ["**of " + str(sum(one["questions"] for one in found)) + "**"]
@@ -305,7 +235,7 @@ def languages() -> str:
 
 def unrelated_pairs() -> str:
     """Taught set by other set: what the other one's questions lose, without traffic and with it."""
-    runs = loaded("unrelated.json")
+    runs = read("unrelated.json")
     sets = list(dict.fromkeys(key.split()[1].split("/")[0] for key in runs if key.startswith("pair")))
 
     def cell(a: str, b: str) -> str:
@@ -317,7 +247,7 @@ def unrelated_pairs() -> str:
 
 def unrelated_others() -> str:
     rows = []
-    for key, run in loaded("unrelated.json").items():
+    for key, run in read("unrelated.json").items():
         protocol, name, traffic = key.split()
         if protocol != "pair":
             said = [f"{run[group][0]:.3f} → {run[group][1]:.3f}" for group in ("taught", "related", "unrelated")]
@@ -329,7 +259,7 @@ def unrelated_others() -> str:
 
 def unrelated_means() -> str:
     """Beside the version before, over the runs that both have."""
-    now, before = loaded("unrelated.json"), loaded("unrelated-before.json")
+    now, before = read("unrelated.json"), read("unrelated-before.json")
     rows = []
     for protocol in ("pair", "topic", "once"):
         keys = [key for key in now if key.startswith(protocol) and key in before]
@@ -355,10 +285,6 @@ def _lost(run: dict) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "demo": demo,
-    "holdout": holdout,
-    "wrong": wrong,
-    "negatives": negatives,
-    "paper": paper,
     "expansion_asked": expansion_asked,
     "expansion_taught": expansion_taught,
     "stream": stream,
@@ -367,8 +293,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "lens_forms": lens_forms,
     "lens_latency": lens_latency,
     "grid": grid,
-    "minilm": minilm,
-    "official": official,
     "languages": languages,
     "regimes": regimes,
     "exploration": exploration,
@@ -376,32 +300,39 @@ TABLES: dict[str, Callable[[], str]] = {
     "unrelated_means": unrelated_means,
     "unrelated_pairs": unrelated_pairs,
     "unrelated_others": unrelated_others,
+    **quality.TABLES,
     **beside_paper.TABLES,
     **prices.TABLES,
 }
 
 
-def filled(text: str) -> str:
-    def fill(match: re.Match[str]) -> str:
+def fill(text: str) -> str:
+    def replace(match: re.Match[str]) -> str:
         return f"<!-- {match[1]} -->\n{TABLES[match[1]]()}\n<!-- end -->"
 
-    return re.sub(r"<!-- (\w+) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL)
+    return re.sub(r"<!-- (\w+) -->\n.*?<!-- end -->", replace, text, flags=re.DOTALL)
+
+
+def unused(texts: Iterable[str]) -> list[str]:
+    """Result files that no table reads and no page names."""
+    named = READ | {name for text in texts for name in re.findall(r"benchmarks/results/([\w./-]+\w)", text)}
+    files = (path for path in RESULTS.rglob("*") if path.is_file())
+    return sorted(name for path in files if (name := str(path.relative_to(RESULTS))) not in named)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true")
-    stale = []
     check = parser.parse_args().check
-    for page in PAGES:
-        before = page.read_text("utf-8")
-        after = filled(before)
-        if before != after:
-            stale.append(page.name)
-            if not check:
-                page.write_text(after, "utf-8")
-    print(f"{'stale' if check else 'written'}: {', '.join(stale) or 'none'}")
-    sys.exit(bool(check and stale))
+    before = {page: page.read_text("utf-8") for page in PAGES}
+    after = {page: fill(text) for page, text in before.items()}
+    stale = [page for page in PAGES if before[page] != after[page]]
+    for page in stale if not check else ():
+        page.write_text(after[page], "utf-8")
+    left = unused(after.values())
+    print(f"{'stale' if check else 'written'}: {', '.join(page.name for page in stale) or 'none'}")
+    print(f"unused result files: {', '.join(left) or 'none'}")
+    sys.exit(bool(check and (stale or left)))
 
 
 if __name__ == "__main__":

@@ -53,8 +53,8 @@ def judgements() -> Judged:
     return known
 
 
-def judged(attempt: Attempt) -> Ruling:
-    """The verifier that memories name: watching:judged."""
+def judge(attempt: Attempt) -> Ruling:
+    """The verifier that memories name: watching:judge."""
     right = {*judgements().get(attempt.query, ())}
     found = {hit.id: 1.0 for hit in attempt.hits if hit.id in right}
     return Ruling(bool(found), float(bool(found)), found, "judged")
@@ -113,9 +113,7 @@ def block(memory: evokey.Memory, asked: Iterator[str], seconds: float) -> list[f
     return times
 
 
-def watched(
-    memory: evokey.Memory, learner: Learner, asked: Iterator[str], fodder: Iterator[str], seconds: float
-) -> Any:
+def watch(memory: evokey.Memory, learner: Learner, asked: Iterator[str], fodder: Iterator[str], seconds: float) -> Any:
     """A block while the learner works."""
     process = learner._thinker._process
     assert process is not None
@@ -142,7 +140,7 @@ def run(name: str, made: tuple[list[evokey.Document], list[str], Judged], blocks
         file = Path(folder) / "judgements.json"
         file.write_text(json.dumps(wordings), "utf-8")
         os.environ[JUDGEMENTS] = str(file)
-        verifier = {"name": "custom", "function": "watching:judged"}
+        verifier = {"name": "custom", "function": "watching:judge"}
         with evokey.open(Path(folder) / "kb", verifier=verifier, expander="prf") as memory:
             for start in range(0, len(documents), 5_000):
                 memory.add(documents[start : start + 5_000])
@@ -157,7 +155,7 @@ def run(name: str, made: tuple[list[evokey.Document], list[str], Judged], blocks
                 time.sleep(0.05)
             before = replace(learner.progress)
             for number in range(blocks):
-                phases["watched"].append(watched(memory, learner, asked, fodder, 2 * seconds))
+                phases["watched"].append(watch(memory, learner, asked, fodder, 2 * seconds))
                 phases["rest"].append(block(memory, asked, seconds))
                 last = {phase: quantiles(times[-1]) for phase, times in phases.items()}
                 print(f"{name} block {number}: {last}, {learner.progress}", flush=True)

@@ -122,5 +122,5 @@ def test_displacements_are_those_of_the_account(tmp_path: Path) -> None:
         system.teach(split(data, "same-intent").taught)
         system.evolve()
         assert displacements(memory) == report(memory).displacements
-        assert len(system.moved()["bm25"]) == 24
+        assert len(system.displacements()["bm25"]) == 24
         assert system.gains() == {}

@@ -43,17 +43,17 @@ def test_a_part_is_measured_with_the_machine_described(tmp_path: Path) -> None:
     assert {"processor", "cores", "threads", "versions"} <= set(found["machine"])
     assert min(found["hybrid"][name] for name in ("add_per_second", "open_seconds")) > 0
     assert found["hybrid"]["disk_bytes_per_document"]["keys"] > 0
-    assert "hybrid  add_per_second" in "\n".join(speed.told(found))
+    assert "hybrid  add_per_second" in "\n".join(speed.describe_all(found))
 
 
 def test_parts_that_were_measured_before_on_this_machine_stay(tmp_path: Path) -> None:
     path, told = tmp_path / "speed.json", {"machine": {"cores": 2, "load": 0.5}, "documents": 30, "k": 10}
-    assert speed.known(path, told) == told
+    assert speed.read_known(path, told) == told
     path.write_text(json.dumps({**told, "machine": {"cores": 2, "load": 0.1}, "dense": {"ratio": 1.0}}), "utf-8")
-    assert speed.known(path, told) == {**told, "dense": {"ratio": 1.0}}
-    assert speed.known(path, {**told, "documents": 60}) == {**told, "documents": 60}
+    assert speed.read_known(path, told) == {**told, "dense": {"ratio": 1.0}}
+    assert speed.read_known(path, {**told, "documents": 60}) == {**told, "documents": 60}
     path.write_text("half a file", "utf-8")
-    assert speed.known(path, told) == told
+    assert speed.read_known(path, told) == told
 
 
 @pytest.mark.parametrize("part", ["dense", "bm25"])
@@ -61,7 +61,7 @@ def test_searches_are_timed_beside_bare_indexes(part: str, tmp_path: Path) -> No
     for package in ("faiss", "bm25s", "numba", "tantivy"):
         pytest.importorskip(package, reason="the bare indexes need: pip install 'evokey[speed]'")
     data = small_sets.gap(tmp_path / "sets" / "gap", 60).parent
-    ((name, found),) = speed.measured([part], 60, data)
+    ((name, found),) = speed.measure([part], 60, data)
     assert name == part
     assert {"evokey", "evokey, untaught", found["fastest_other"]} <= set(found["median_ms"])
     assert found["ratio"] == pytest.approx(found["median_ms"]["evokey"] / found["median_ms"][found["fastest_other"]])
@@ -91,7 +91,7 @@ def test_a_folder_is_data_even_beside_a_benchmark_of_its_name(tmp_path: Path, mo
 
 
 def test_growth_tells_each_size_against_the_smallest() -> None:
-    rows = growth.measured([40, 80], ["bm25"], 100)
+    rows = growth.measure([40, 80], ["bm25"], 100)
     assert [(row["documents"], row["lessons"]) for row in rows] == [(40, 100), (80, 100)]
     assert all(row["published"] for row in rows)
     assert rows[0]["ratio"] == 1
@@ -112,18 +112,18 @@ def vectored(folder: Path) -> Path:
 
 def test_rivals_learn_the_same_lessons_alone_and_among_many(tmp_path: Path) -> None:
     pytest.importorskip("nudge", reason="NUDGE needs: pip install 'evokey[peers]'")
-    found = rivals.measured(load(vectored(tmp_path / "set")), 100)
+    found = rivals.measure(load(vectored(tmp_path / "set")), 100)
     assert (found["lessons"], found["alone"]["documents"], found["among_many"]["documents"]) == (24, 24, 100)
     for place in ("alone", "among_many"):
         assert found[place]["guarded"]["nDCG@10"] > 0.9
         assert found[place]["ratio"] > 0
     with pytest.raises(InvalidInput, match="has no vectors beside it"):
-        rivals.measured(load(small_sets.official(tmp_path / "bare")), 100)
+        rivals.measure(load(small_sets.official(tmp_path / "bare")), 100)
 
 
 def test_further_documents_leave_the_first_as_they_are(tmp_path: Path) -> None:
     data = load(vectored(tmp_path / "set"))
-    more = rivals.padded(data, "small", 60, tmp_path)
+    more = rivals.pad(data, "small", 60, tmp_path)
     before, after = (np.load(one.embeddings["small"][0]) for one in (data, more))
     assert len(more.documents) == len(after) == 60
     assert (after[:24] == before).all()
@@ -133,7 +133,7 @@ def test_further_documents_leave_the_first_as_they_are(tmp_path: Path) -> None:
 def test_live_expansion_is_waited_for_with_every_query() -> None:
     llm = Reading()
     queries = [f"ask{n} root{n}" for n in range(3)]
-    found = expansion.measured([Document(f"d{n}", f"leaf{n} bark{n}") for n in range(9)], queries, llm)
+    found = expansion.measure([Document(f"d{n}", f"leaf{n} bark{n}") for n in range(9)], queries, llm)
     assert (found["queries"], found["failed"], found["model"]) == (3, 0, "reading")
     assert len(llm.asked) == 4, "the first is asked once more, to warm the model"
     assert set(found["median_ms"]) == {"plain", "hyde, live"}
@@ -148,6 +148,6 @@ def test_made_up_texts_are_the_same_every_time_and_as_uneven_as_a_language() -> 
 
 
 def test_the_machine_is_told_without_a_name_or_a_path() -> None:
-    told = machine.described()
+    told = machine.describe()
     assert told["versions"]["python"] and told["versions"]["numpy"]
     assert str(Path.home()) not in json.dumps(told)

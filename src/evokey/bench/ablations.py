@@ -27,7 +27,7 @@ class CreditRetrieved(Guarded):
     """A verified query credits all it retrieves, right or wrong, as the paper's rule does."""
 
     def attribute(self, retriever: Retriever, lessons: Judgements) -> Attribution:
-        found = {query: _retrieved(retriever, query) for query in lessons.queries}
+        found = {query: _retrieve(retriever, query) for query in lessons.queries}
         grades = {
             query: dict.fromkeys(numbers, 1.0)
             for query, numbers in found.items()
@@ -40,7 +40,7 @@ class CreditRetrieved(Guarded):
         )
 
 
-def _retrieved(retriever: Retriever, query: str) -> Sequence[int]:
+def _retrieve(retriever: Retriever, query: str) -> Sequence[int]:
     found: list[int] = search(retriever, retriever.lesson(query, {}), RETRIEVED, UNTAUGHT).numbers.tolist()
     return found
 

@@ -80,7 +80,7 @@ def displacement(grid: Grid) -> Figure | None:
     return figure
 
 
-def saturated(grid: Grid) -> Figure | None:
+def stopping(grid: Grid) -> Figure | None:
     """The paper's largest gain of every batch, and the bar that it must pass; where it is saturated, keys evolve."""
     panels = _panels(saturation(grid), "retriever")
     if not panels:
@@ -149,6 +149,6 @@ CURVES = {
     "budget": growth,
     "stream": stream,
     "displacement": displacement,
-    "saturation": saturated,
+    "saturation": stopping,
     "cost": cost,
 }

@@ -67,7 +67,7 @@ class Nudge(Still):
         scores = self._vectors @ self._lab.question_vectors([question])[0]
         return [self._ids[place] for place in best(scores, depth)]
 
-    def moved(self) -> Mapping[str, Sequence[float]]:
+    def displacements(self) -> Mapping[str, Sequence[float]]:
         """NUDGE-N leaves its vectors longer than 1; what counts is where they point."""
         lengths = np.linalg.norm(self._vectors, axis=1) * np.linalg.norm(self._lab.keys, axis=1)
         turned = 1 - np.vecdot(self._vectors, self._lab.keys) / np.maximum(lengths, 1e-12)

@@ -103,7 +103,7 @@ def _official(data: Dataset, seed: int, most: int | None) -> Split:
 
 def _same_intent(data: Dataset, seed: int, most: int | None) -> Split:
     chance = random.Random(seed)
-    intents = [one for one in (_worded(data) or _shared(data)) if len(one) > 1]
+    intents = [one for one in (_by_form(data) or _by_right(data)) if len(one) > 1]
     if not intents:
         raise InvalidInput(
             f"{data.name} has no intent in several words: neither query_forms.jsonl nor queries that share all their "
@@ -118,7 +118,7 @@ def _same_intent(data: Dataset, seed: int, most: int | None) -> Split:
     return Split(tuple(taught), tuple(tested))
 
 
-def _worded(data: Dataset) -> list[list[Question]]:
+def _by_form(data: Dataset) -> list[list[Question]]:
     """Queries with the further wordings that came with the set."""
     found = []
     for one in questions(data):
@@ -128,7 +128,7 @@ def _worded(data: Dataset) -> list[list[Question]]:
     return found if any(len(one) > 1 for one in found) else []
 
 
-def _shared(data: Dataset) -> list[list[Question]]:
+def _by_right(data: Dataset) -> list[list[Question]]:
     """Queries whose right documents are the same are wordings of one intent."""
     found: dict[frozenset[str], list[Question]] = defaultdict(list)
     for one in questions(data):

@@ -347,7 +347,7 @@ def _stream(system: System, dealt: Split, lessons: Mapping[str, Question], count
 def _keys(system: System) -> dict[str, dict[str, Any]]:
     """How many keys have moved, and how far."""
     found = {}
-    for retriever, moved in system.moved().items():
+    for retriever, moved in system.displacements().items():
         shares = np.quantile(moved, list(DISTANCES.values())) if len(moved) else [0.0] * len(DISTANCES)
         far = {name: round(float(value), 6) for name, value in zip(DISTANCES, shares, strict=True)}
         kind = "sparse" if registry.encoder_kind(retriever, {}) == "sparse" else "dense"

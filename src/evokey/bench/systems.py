@@ -73,7 +73,7 @@ class System(Protocol):
         """Ids of the best documents, best first."""
         ...
 
-    def moved(self) -> Mapping[str, Sequence[float]]:
+    def displacements(self) -> Mapping[str, Sequence[float]]:
         """By retriever, how far each touched key has moved: 1 − cosine, or the mass of learned weight."""
         ...
 
@@ -171,7 +171,7 @@ class Still:
     def evolve(self) -> Mapping[str, Any]:
         return {}
 
-    def moved(self) -> Mapping[str, Sequence[float]]:
+    def displacements(self) -> Mapping[str, Sequence[float]]:
         return {}
 
     def gains(self) -> Mapping[str, Sequence[float]]:
@@ -243,7 +243,7 @@ class Taught(Plain):
         seen = self._memory.search(question.text, self._looked_at, vector=self._vector(question), epoch=0)
         return list(dict.fromkeys([*judged, *(hit.id for hit in seen if hit.id not in question.right)]))
 
-    def moved(self) -> Mapping[str, Sequence[float]]:
+    def displacements(self) -> Mapping[str, Sequence[float]]:
         return {one.retriever: one.moved for one in displacements(self._memory)}
 
     def evolve(self) -> Mapping[str, Any]:

@@ -31,7 +31,7 @@ def quality(grid: Grid) -> list[Row]:
         known = {policy: grid.mean(setting, policy) for policy in grid.policies}
         before, after = known.get(UNTAUGHT), known.get(REFERENCE)
         change = after / before - 1 if before and after is not None else None
-        rows.append({**_named(setting), **known, "change": change})
+        rows.append({**_columns(setting), **known, "change": change})
     return rows
 
 
@@ -39,7 +39,7 @@ def groups(grid: Grid) -> list[Row]:
     """nDCG@10 of taught, untaught, related and unrelated queries, apart."""
     return [
         {
-            **_named(setting),
+            **_columns(setting),
             "policy": policy,
             **{group: grid.mean(setting, policy, group) for group in GROUPS},
             "queries": " / ".join(str(found[0]["counts"][group]) for group in GROUPS),
@@ -61,7 +61,7 @@ def differences(grid: Grid) -> list[Row]:
     rows = []
     for (setting, other), one in pairs.items():
         found = {name: value for name, value in asdict(one).items() if name != "p"}
-        rows.append({**_named(setting), "against": other, **found, "p": one.p, "p_holm": corrected[setting, other]})
+        rows.append({**_columns(setting), "against": other, **found, "p": one.p, "p_holm": corrected[setting, other]})
     return rows
 
 
@@ -90,7 +90,7 @@ def prices(grid: Grid) -> list[Row]:
     """Seconds to teach and to evolve (cpu: of processors), and milliseconds of a search (median), mean over seeds."""
     return [
         {
-            **_named(setting),
+            **_columns(setting),
             "policy": policy,
             "lessons": found[0]["counts"]["taught"],
             "teach_s": _seconds(found, "seconds", "teach"),
@@ -122,7 +122,7 @@ def streams(grid: Grid) -> list[Row]:
                 means = {
                     part: _mean(point[part] for point in points) for part in ("metrics", "related", "unrelated", "next")
                 }
-                rows.append({**_named(setting), "policy": policy, "taught": points[0]["taught"], **means})
+                rows.append({**_columns(setting), "policy": policy, "taught": points[0]["taught"], **means})
     return rows
 
 
@@ -139,7 +139,7 @@ def keys(grid: Grid) -> list[Row]:
                 for retriever in points[0].get("keys", ()):
                     states = [point["keys"][retriever] for point in points]
                     means = {part: _average(one[part] for one in states) for part in ("moved", *DISTANCES)}
-                    head = {**_named(setting), "policy": policy, "taught": points[0]["taught"]}
+                    head = {**_columns(setting), "policy": policy, "taught": points[0]["taught"]}
                     rows.append({**head, "retriever": retriever, "kind": states[0]["kind"], **means})
     return rows
 
@@ -154,7 +154,7 @@ def saturation(grid: Grid) -> list[Row]:
                 state = Saturation()
                 for batch, gain in enumerate(gains, 1):
                     bar, state = (1 - state.margin) * state.best, state.after(gain)
-                    head = {**_named(setting), "policy": policy, "retriever": retriever, "batch": batch}
+                    head = {**_columns(setting), "policy": policy, "retriever": retriever, "batch": batch}
                     rows.append({**head, "gain": gain, "bar": bar, "saturated": state.saturated})
                     state = Saturation() if state.saturated else state
     return rows
@@ -167,7 +167,7 @@ def answers(grid: Grid) -> list[Row]:
         told = {policy: found[0]["answers"] for policy, found in grid.of(setting).items() if found[0].get("answers")}
         scores = {policy: {one["id"]: one["token-f1"] for one in made["rows"]} for policy, made in told.items()}
         for policy, made in told.items():
-            head = {**_named(setting), "policy": policy, "model": made["model"], "questions": len(made["rows"])}
+            head = {**_columns(setting), "policy": policy, "model": made["model"], "questions": len(made["rows"])}
             p = significance.compare(scores[policy], scores[UNTAUGHT]).p if UNTAUGHT in scores else None
             rows.append({**head, **made["means"], "p": None if policy == UNTAUGHT else p})
     return rows
@@ -182,11 +182,11 @@ def everything(grid: Grid) -> list[Row]:
                 values = {measure: grid.mean(setting, policy, group, measure) for measure in MEASURES}
                 if any(value is not None for value in values.values()):
                     name = "tested" if group == "metrics" else group
-                    rows.append({**_named(setting), "policy": policy, "seeds": len(found), "group": name, **values})
+                    rows.append({**_columns(setting), "policy": policy, "seeds": len(found), "group": name, **values})
     return rows
 
 
-def _named(setting: Setting) -> dict[str, Any]:
+def _columns(setting: Setting) -> dict[str, Any]:
     return {"set": setting.dataset, "encoder": setting.encoder, "protocol": setting.how}
 
 
@@ -236,16 +236,16 @@ def markdown(rows: Sequence[Row], *, best: bool = False) -> str:
     head = _head(rows)
     lines = [head, ["---" if isinstance(rows[0].get(name), str) else "---:" for name in head]]
     for row in rows:
-        top = max((row[name] for name in head if _scored(name, row)), default=None) if best else None
-        lines.append([_shown(name, row.get(name), bold=_scored(name, row) and row[name] == top) for name in head])
+        top = max((row[name] for name in head if _is_score(name, row)), default=None) if best else None
+        lines.append([_format(name, row.get(name), bold=_is_score(name, row) and row[name] == top) for name in head])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _scored(name: str, row: Row) -> bool:
+def _is_score(name: str, row: Row) -> bool:
     return name not in ("change", "sets") and isinstance(row.get(name), float)
 
 
-def _shown(name: str, value: Any, *, bold: bool) -> str:
+def _format(name: str, value: Any, *, bold: bool) -> str:
     if value is None:
         return "–"
     if not isinstance(value, float):

@@ -141,13 +141,13 @@ def speed(
     sizes, evolve as the corpus grows and beside NUDGE-N's fit, query-time expansion beside plain search."""
     with screen.report_errors(as_json):
         from evokey.bench import speed as speed_
-        from evokey.bench.speed.machine import described
+        from evokey.bench.speed.machine import describe
 
         chosen = _split(parts) or [part for part in speed_.PARTS if part != "rivals" or data is not None]
-        found: dict[str, Any] = {"machine": described(), "documents": documents, "k": speed_.K}
-        found = speed_.known(out, found)
+        found: dict[str, Any] = {"machine": describe(), "documents": documents, "k": speed_.K}
+        found = speed_.read_known(out, found)
         for part, told in screen.tracked(
-            speed_.measured(chosen, documents, data, llm), "measuring", as_json, len(chosen)
+            speed_.measure(chosen, documents, data, llm), "measuring", as_json, len(chosen)
         ):
             found[part] = told
             if out is not None:
@@ -156,7 +156,7 @@ def speed(
         if as_json:
             screen.emit(found)
             return
-        for line in speed_.told(found):
+        for line in speed_.describe_all(found):
             screen.say(escape(line))
 
 

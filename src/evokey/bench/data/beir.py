@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evokey.bench.data import hub
-from evokey.bench.data.dataset import Dataset, Judgements, checked
+from evokey.bench.data.dataset import Dataset, Judgements, check
 from evokey.bench.data.rows import ENDINGS, grade_of, id_of, lines, rows, text_of, texts_of
 from evokey.errors import InvalidInput
 from evokey.types import Document
@@ -38,16 +38,16 @@ def read(folder: Path, split: str = "test") -> Dataset:
     splits = {_split_name(path): judgements(path) for path in _judgement_files(folder / "qrels")}
     if not splits:
         raise InvalidInput(f"{folder / 'qrels'} holds no judgements; it needs one .tsv file for each split")
-    return checked(
+    return check(
         Dataset(
             name=folder.resolve().name,
             documents=_documents(_files(folder, "corpus")),
             queries=_queries(queries),
             judged={},
             splits=splits,
-            answers=_listed(folder / "answers.jsonl", "answer"),
-            excluded={id: frozenset(ids) for id, ids in _listed(folder / "excluded.jsonl", "excluded_ids").items()},
-            forms=_listed(folder / "query_forms.jsonl", "text"),
+            answers=_lists(folder / "answers.jsonl", "answer"),
+            excluded={id: frozenset(ids) for id, ids in _lists(folder / "excluded.jsonl", "excluded_ids").items()},
+            forms=_lists(folder / "query_forms.jsonl", "text"),
             expansions={path.stem: path for path in sorted((folder / "expansions").glob("*.jsonl"))},
             embeddings=dict(_embeddings(folder / "embeddings")),
             folder=folder,
@@ -58,8 +58,8 @@ def read(folder: Path, split: str = "test") -> Dataset:
 
 def from_hub(name: str, split: str = "test", cache: Path | None = None) -> Dataset:
     """A set of the hub's BeIR, which keeps the judgements in a repository of their own."""
-    texts = hub.fetched(f"BeIR/{name}", ("corpus*", "queries*"), cache)
-    judged = hub.fetched(f"BeIR/{name}-qrels", ("*.tsv", "*.parquet"), cache)
+    texts = hub.fetch(f"BeIR/{name}", ("corpus*", "queries*"), cache)
+    judged = hub.fetch(f"BeIR/{name}-qrels", ("*.tsv", "*.parquet"), cache)
     corpus, queries, files = _files(texts, "corpus"), _files(texts, "queries"), _judgement_files(judged)
     for what, found, where in (("corpus", corpus, texts), ("queries", queries, texts), ("judgements", files, judged)):
         if not found:
@@ -67,7 +67,7 @@ def from_hub(name: str, split: str = "test", cache: Path | None = None) -> Datas
     splits: dict[str, dict[str, Mapping[str, int]]] = {}
     for path in files:
         splits.setdefault(_split_name(path), {}).update(judgements(path))
-    return checked(
+    return check(
         Dataset(
             name=name,
             documents=_documents(corpus),
@@ -134,7 +134,7 @@ def _queries(paths: Iterable[Path]) -> dict[str, str]:
     return found
 
 
-def _listed(path: Path, name: str) -> dict[str, tuple[str, ...]]:
+def _lists(path: Path, name: str) -> dict[str, tuple[str, ...]]:
     """Query id → the texts under this name, over all lines of the query, each once; no file, nothing."""
     found: dict[str, tuple[str, ...]] = {}
     for where, row in rows(path) if path.exists() else ():

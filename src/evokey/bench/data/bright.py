@@ -17,7 +17,7 @@ from glob import escape
 from pathlib import Path
 
 from evokey.bench.data import hub
-from evokey.bench.data.dataset import Dataset, checked
+from evokey.bench.data.dataset import Dataset, check
 from evokey.bench.data.rows import ENDINGS, id_of, rows, text_of, texts_of
 from evokey.errors import InvalidInput
 from evokey.types import Document
@@ -42,7 +42,7 @@ def place(path: Path) -> Place | None:
     own = {part: _own_files(path, part) for part in ("examples", *CORPUS.values())}
     if own["examples"]:
         return Place(path.resolve().name, path, own)
-    copied = _copied(path.resolve().parent, path.resolve().name)
+    copied = _place_of(path.resolve().parent, path.resolve().name)
     return copied if copied.files["examples"] else None
 
 
@@ -55,7 +55,7 @@ def names(folder: Path) -> list[str]:
 def from_hub(name: str, split: str = "test", cache: Path | None = None) -> Dataset:
     wanted = ("examples", CORPUS.get(split, "documents"))
     patterns = [f"{part}/{name}{ending}" for part in wanted for ending in ("-*", "/*")]
-    found = _copied(hub.fetched(REPOSITORY, patterns, cache), name)
+    found = _place_of(hub.fetch(REPOSITORY, patterns, cache), name)
     if not found.files["examples"]:
         raise hub.lacking(f"examples of {name}", found.folder)
     return read(found, split)
@@ -77,7 +77,7 @@ def read(place: Place, split: str = "test") -> Dataset:
         split: {query: dict.fromkeys(ids, 1) for query, ids in listed[gold].items() if ids}
         for split, gold in GOLD.items()
     }
-    return checked(
+    return check(
         Dataset(
             name=place.name,
             documents=_documents(place.files[CORPUS.get(split, "documents")]),
@@ -104,7 +104,7 @@ def _own_files(folder: Path, part: str) -> list[Path]:
     return [path for ending in ENDINGS if (path := folder / f"{part}{ending}").is_file()][:1]
 
 
-def _copied(folder: Path, name: str) -> Place:
+def _place_of(folder: Path, name: str) -> Place:
     parts = {
         part: sorted([*(folder / part).glob(f"{escape(name)}-*.parquet"), *(folder / part / name).glob("*.parquet")])
         for part in ("examples", *CORPUS.values())

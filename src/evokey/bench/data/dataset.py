@@ -69,7 +69,7 @@ def prefix(data: Dataset) -> Dataset:
     )
 
 
-def checked(raw: Dataset) -> Dataset:
+def check(raw: Dataset) -> Dataset:
     """The set with its chosen split, without what cannot be scored, and with every oddity told."""
     problems = list(raw.problems)
     if raw.split not in raw.splits:
@@ -88,7 +88,7 @@ def checked(raw: Dataset) -> Dataset:
         judged=judged,
         splits=splits,
         answers=_of_known_queries("answers", raw.answers, raw, problems),
-        excluded=_excluded(raw, documents, problems),
+        excluded=_exclusions(raw, documents, problems),
         forms=_of_known_queries("further wordings", raw.forms, raw, problems),
         embeddings=_fitting(raw, documents, problems),
         problems=tuple(problems),
@@ -167,7 +167,7 @@ def _of_known_queries(
     return {query: texts for query, texts in given.items() if texts and query in raw.queries}
 
 
-def _excluded(raw: Dataset, documents: Sequence[Document], problems: list[str]) -> dict[str, frozenset[str]]:
+def _exclusions(raw: Dataset, documents: Sequence[Document], problems: list[str]) -> dict[str, frozenset[str]]:
     """What the set itself leaves out, and a document that is the query itself; never a right one.
 
     An id in common is not enough: many sets number both from 1.

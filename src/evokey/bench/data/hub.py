@@ -8,7 +8,7 @@ from pathlib import Path
 from evokey.errors import InvalidInput, ServiceFailed, UnknownComponent
 
 
-def fetched(repository: str, patterns: Sequence[str], cache: Path | None = None) -> Path:
+def fetch(repository: str, patterns: Sequence[str], cache: Path | None = None) -> Path:
     """The folder that holds these files of a data set's repository; its name is their revision."""
     try:
         from huggingface_hub import snapshot_download

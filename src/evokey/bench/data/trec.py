@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from evokey import ingest
-from evokey.bench.data.dataset import Dataset, Judgements, checked
+from evokey.bench.data.dataset import Dataset, Judgements, check
 from evokey.bench.data.rows import grade_of, lines
 from evokey.errors import InvalidInput
 from evokey.ingest.files import decoded
@@ -52,7 +52,7 @@ def read(folder: Path, split: str = "test") -> Dataset:
             raise InvalidInput(f"{path} is a second file of judgements for the split {name!r}; keep one")
         splits[name] = qrels(path)
     corpora = sorted({path for pattern in CORPORA for path in folder.glob(pattern)})
-    return checked(
+    return check(
         Dataset(
             name=folder.resolve().name,
             documents=[document for path in corpora for document in ingest.read(path, path if path.is_dir() else None)],

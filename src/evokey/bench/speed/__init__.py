@@ -29,7 +29,7 @@ REFUSED = 2
 NAMING = ("encoder", "documents")
 
 
-def measured(
+def measure(
     parts: Sequence[str], documents: int, data: Path | None = None, llm: str | None = None
 ) -> Iterator[tuple[str, Any]]:
     """Every part with what it found, as it comes. The number of threads is set before numpy is there to read it."""
@@ -49,7 +49,7 @@ def measured(
         yield part, json.loads(done.stdout)
 
 
-def known(path: Path | None, told: Mapping[str, Any]) -> dict[str, Any]:
+def read_known(path: Path | None, told: Mapping[str, Any]) -> dict[str, Any]:
     """What is told, and the parts that a file has that was told the same: of this machine, with as many documents."""
     try:
         before = json.loads(path.read_text("utf-8")) if path is not None else {}
@@ -64,7 +64,7 @@ def _setting(found: Mapping[str, Any]) -> list[Any]:
     return [{**found.get("machine", {}), "load": None}, found.get("documents"), found.get("k")]
 
 
-def told(found: Mapping[str, Any]) -> list[str]:
+def describe_all(found: Mapping[str, Any]) -> list[str]:
     """What was measured, a line for each figure."""
     return [f"{name:60} {shown}" for name, shown in _leaves("", found)]
 

@@ -19,7 +19,7 @@ from evokey.types import Document
 QUERIES = 6
 
 
-def measured(documents: Sequence[Document], queries: Sequence[str], llm: LLM) -> dict[str, Any]:
+def measure(documents: Sequence[Document], queries: Sequence[str], llm: LLM) -> dict[str, Any]:
     """Each query plainly, then with a passage that the model writes first; the model is warm."""
     expander = live_expander(llm)
     plain, live, failed = [], [], 0

@@ -41,7 +41,7 @@ def lessons(count: int) -> list[tuple[str, str]]:
     return made
 
 
-def measured(sizes: Sequence[int], encoders: Sequence[str] = ENCODERS, count: int = LESSONS) -> list[dict[str, Any]]:
+def measure(sizes: Sequence[int], encoders: Sequence[str] = ENCODERS, count: int = LESSONS) -> list[dict[str, Any]]:
     taught, rows = lessons(min(count, 5 * min(sizes))), []
     for encoder in encoders:
         first = None

@@ -13,11 +13,11 @@ CPUINFO, MEMINFO = Path("/proc/cpuinfo"), Path("/proc/meminfo")
 PACKAGES = ("numpy", "scipy", "faiss-cpu", "bm25s", "numba", "tantivy", "nudge-ft", "xllamacpp")
 
 
-def described() -> dict[str, Any]:
+def describe() -> dict[str, Any]:
     return {
-        "processor": _told(CPUINFO, "model name") or platform.processor() or platform.machine(),
+        "processor": _summarise(CPUINFO, "model name") or platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
-        "memory": _told(MEMINFO, "MemTotal"),
+        "memory": _summarise(MEMINFO, "MemTotal"),
         "system": f"{platform.system()} {platform.release()}",
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "threads": 1,
@@ -25,7 +25,7 @@ def described() -> dict[str, Any]:
     }
 
 
-def _told(path: Path, name: str) -> str | None:
+def _summarise(path: Path, name: str) -> str | None:
     if not path.exists():
         return None
     lines = (line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)

@@ -23,7 +23,7 @@ from evokey.types import Document
 STATUS = Path("/proc/self/status")
 
 
-def opened(folder: Path, documents: int) -> dict[str, Any]:
+def time_opening(folder: Path, documents: int) -> dict[str, Any]:
     """Seconds to open, and what a document takes, in memory (where the system tells) and on disk."""
     command = [sys.executable, "-m", __name__, str(folder)]
     told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
@@ -37,7 +37,7 @@ def opened(folder: Path, documents: int) -> dict[str, Any]:
     }
 
 
-def measured(folder: Path) -> dict[str, Any]:
+def measure(folder: Path) -> dict[str, Any]:
     seconds = []
     vector = None if not (folder / "keys" / "given").exists() else np.ones(DIMENSIONS)
     encoder = None if vector is None else "given"
@@ -70,4 +70,4 @@ def resident() -> list[int]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(measured(Path(sys.argv[1]))))
+    sys.stdout.write(json.dumps(measure(Path(sys.argv[1]))))

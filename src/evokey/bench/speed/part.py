@@ -19,14 +19,14 @@ QUERIES, OTHERS = 1_000, 1_000
 
 def found(part: str, documents: int, data: Path | None, llm: str | None) -> Any:
     if part == "growth":
-        return growth.measured([max(1, documents // 10), documents, 10 * documents])
+        return growth.measure([max(1, documents // 10), documents, 10 * documents])
     if part == "rivals":
         if data is None:
             raise InvalidInput("it needs nfcorpus with its vectors: --data FOLDER")
         return rivals.nfcorpus(data, documents)
     corpus = texts.corpus(data, documents)
     if part == "expansion":
-        return expansion.measured(corpus, texts.questions(data, expansion.QUERIES), model(llm))
+        return expansion.measure(corpus, texts.questions(data, expansion.QUERIES), model(llm))
     queries = texts.questions(data, QUERIES + OTHERS)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "kb"
@@ -34,7 +34,7 @@ def found(part: str, documents: int, data: Path | None, llm: str | None) -> Any:
             return searches.dense(place, corpus, QUERIES)
         if part == "bm25":
             return searches.sparse(place, corpus, queries[:QUERIES], queries[QUERIES:])
-        return searches.filled(place, None, corpus)
+        return searches.fill(place, None, corpus)
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ OURS, THEIRS = "guarded", "nudge-n"
 ROUNDS = 3
 
 
-def measured(data: Dataset, documents: int, most: int | None = None) -> dict[str, Any]:
+def measure(data: Dataset, documents: int, most: int | None = None) -> dict[str, Any]:
     if not data.embeddings:
         raise InvalidInput(f"{data.name} has no vectors beside it (embeddings/NAME.corpus.npy), which NUDGE moves")
     encoder = min(data.embeddings)
@@ -36,7 +36,7 @@ def measured(data: Dataset, documents: int, most: int | None = None) -> dict[str
     with tempfile.TemporaryDirectory() as folder:
         told["alone"] = _both(data, encoder, dealt, Path(folder) / "alone")
         if documents > len(data.documents):
-            told["among_many"] = _both(padded(data, encoder, documents, Path(folder)), encoder, dealt,
+            told["among_many"] = _both(pad(data, encoder, documents, Path(folder)), encoder, dealt,
                                        Path(folder) / "many")  # fmt: skip
     return told
 
@@ -45,10 +45,10 @@ def nfcorpus(folder: Path, documents: int) -> dict[str, Any]:
     """The set of the comparison, out of a folder of sets."""
     if not (folder / "nfcorpus").is_dir():
         raise InvalidInput(f"{folder} has no nfcorpus, whose train queries are the lessons")
-    return measured(load(folder / "nfcorpus"), documents)
+    return measure(load(folder / "nfcorpus"), documents)
 
 
-def padded(data: Dataset, encoder: str, documents: int, folder: Path) -> Dataset:
+def pad(data: Dataset, encoder: str, documents: int, folder: Path) -> Dataset:
     """The set among so many documents."""
     corpus, queries = data.embeddings[encoder]
     vectors = np.load(corpus)
@@ -65,13 +65,13 @@ def _both(data: Dataset, encoder: str, dealt: Split, folder: Path) -> dict[str, 
     found: dict[str, list[dict[str, float]]] = {OURS: [], THEIRS: []}
     for _ in range(ROUNDS):
         for name, rounds in found.items():
-            rounds.append(_learned(name, lab, dealt))
+            rounds.append(_learn(name, lab, dealt))
     best = {name: min(rounds, key=lambda one: one["cpu_seconds"]) for name, rounds in found.items()}
     ratio = best[OURS]["cpu_seconds"] / best[THEIRS]["cpu_seconds"]
     return {"documents": len(data.documents), **best, "ratio": ratio}
 
 
-def _learned(name: str, lab: Lab, dealt: Split) -> dict[str, float]:
+def _learn(name: str, lab: Lab, dealt: Split) -> dict[str, float]:
     clock = Clock()
     with systems.system(name, lab) as system:
         clock.call("teach", system.teach, dealt.taught)

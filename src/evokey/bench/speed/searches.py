@@ -23,9 +23,9 @@ import numpy as np
 from evokey import memory as memory_
 from evokey.bench.peers import package
 from evokey.bench.speed import K
-from evokey.bench.speed.opening import opened
+from evokey.bench.speed.opening import time_opening
 from evokey.bench.speed.texts import DIMENSIONS, lessons, unit, vectors_of_lessons
-from evokey.bench.speed.timing import TEXT, WHOLE, Search, compared, timed
+from evokey.bench.speed.timing import TEXT, WHOLE, Search, compare, time_searches
 from evokey.encoders.bm25 import BM25
 from evokey.memory import Memory
 from evokey.scoring import compiled
@@ -37,7 +37,7 @@ FIRST = 400
 ENCODER = BM25()
 
 
-def filled(folder: Path, encoder: str | None, documents: list[Document], vectors: Any = None) -> dict[str, Any]:
+def fill(folder: Path, encoder: str | None, documents: list[Document], vectors: Any = None) -> dict[str, Any]:
     """A new memory with these documents: how fast they went in, and what they take."""
     with memory_.open(folder, encoder=encoder) as memory:
         began = time.perf_counter()
@@ -45,7 +45,7 @@ def filled(folder: Path, encoder: str | None, documents: list[Document], vectors
             some = slice(start, start + BATCH)
             memory.add(documents[some], vectors=None if vectors is None else vectors[some])
         adding = time.perf_counter() - began
-    return {"add_per_second": len(documents) / adding, **opened(folder, len(documents))}
+    return {"add_per_second": len(documents) / adding, **time_opening(folder, len(documents))}
 
 
 def taught(memory: Memory, given: list[dict[str, Any]]) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def dense(folder: Path, documents: list[Document], count: int) -> dict[str, Any]
     chance = np.random.default_rng(5)
     vectors = unit(chance.normal(size=(len(documents), DIMENSIONS)))
     asked = unit(vectors[chance.integers(len(vectors), size=count)] + unit(chance.normal(size=(count, DIMENSIONS))))
-    costs = filled(folder, "given", documents, vectors)
+    costs = fill(folder, "given", documents, vectors)
     faiss = package("faiss", "speed")
     index = faiss.IndexFlatIP(DIMENSIONS)
     index.add(vectors)
@@ -79,12 +79,12 @@ def dense(folder: Path, documents: list[Document], count: int) -> dict[str, Any]
             "evokey, untaught": lambda query: memory.search("asked", K, vector=asked[query], epoch=0),
             "faiss IndexFlatIP": lambda query: index.search(asked[query : query + 1], K),
         }
-        return {**costs, **teaching, **compared(searches, count)}
+        return {**costs, **teaching, **compare(searches, count)}
 
 
 def sparse(folder: Path, documents: list[Document], queries: list[str], other_queries: list[str]) -> dict[str, Any]:
-    costs = filled(folder, "bm25", documents)
-    stems = [stemmed(document.text) for document in documents]
+    costs = fill(folder, "bm25", documents)
+    stems = [stem(document.text) for document in documents]
     others = {**bm25s_searches(documents, stems, queries), **tantivy_searches(stems, queries)}
     with memory_.open(folder) as memory:
         teaching = taught(memory, list(lessons(documents)))
@@ -94,22 +94,22 @@ def sparse(folder: Path, documents: list[Document], queries: list[str], other_qu
             "just opened": lambda query: memory.search(other_queries[query], K),
             "untaught": lambda query: untaught.search(other_queries[query], K, epoch=0),
         }
-        seconds = timed(first, range(len(other_queries)), 1)["just opened"]
+        seconds = time_searches(first, range(len(other_queries)), 1)["just opened"]
         searches: dict[str, Search] = {
             "evokey": lambda query: memory.search(queries[query], K),
             "evokey, untaught": lambda query: untaught.search(queries[query], K, epoch=0),
             **others,
         }
         opening = {"first_queries_median_ms": 1000 * statistics.median(seconds[:FIRST])}
-        return {**costs, **teaching, **compared(searches, len(queries)), **opening}
+        return {**costs, **teaching, **compare(searches, len(queries)), **opening}
 
 
-def stemmed(text: str) -> list[str]:
+def stem(text: str) -> list[str]:
     return [stem for stem, count in ENCODER.documents([text])[0].items() for _ in range(int(count))]
 
 
 def bm25s_searches(documents: list[Document], stems: list[list[str]], queries: list[str]) -> dict[str, Search]:
-    bm25s, asked = package("bm25s", "speed"), [stemmed(query) for query in queries]
+    bm25s, asked = package("bm25s", "speed"), [stem(query) for query in queries]
     searches: dict[str, Search] = {}
     for backend in ("numpy", "numba"):
         index = bm25s.BM25(k1=ENCODER.k1, b=ENCODER.b, method="lucene", backend=backend)
@@ -121,7 +121,7 @@ def bm25s_searches(documents: list[Document], stems: list[list[str]], queries: l
             return index.retrieve([stems], k=K, show_progress=False)
 
         def stemming(text: str, bare: Any = bare) -> Any:
-            return bare(stemmed(text))
+            return bare(stem(text))
 
         def whole(text: str, stemming: Any = stemming) -> Any:
             return [documents[number] for number in stemming(text).documents[0]]
@@ -150,13 +150,13 @@ def tantivy_searches(stems: list[list[str]], queries: list[str]) -> dict[str, Se
     writer.wait_merging_threads()
     index.reload()
     searcher = index.searcher()
-    asked = [" ".join(stemmed(query)) for query in queries]
+    asked = [" ".join(stem(query)) for query in queries]
 
     def bare(stems: str) -> Any:
         return searcher.search(index.parse_query(stems, ["text"]), K, count=False).hits
 
     def stemming(text: str) -> Any:
-        return bare(" ".join(stemmed(text)))
+        return bare(" ".join(stem(text)))
 
     def whole(text: str) -> Any:
         return [searcher.doc(place)["text"] for _, place in stemming(text)]

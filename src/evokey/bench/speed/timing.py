@@ -15,7 +15,7 @@ TEXT, WHOLE = "text in", "texts in and out"
 Search = Callable[[int], Any]
 
 
-def timed(searches: Mapping[str, Search], queries: range, run: int) -> dict[str, list[float]]:
+def time_searches(searches: Mapping[str, Search], queries: range, run: int) -> dict[str, list[float]]:
     """Seconds of every search for every query: each has a run of so many queries, then the next one has the same; in
     another order every time."""
     names, chance = list(searches), random.Random(17)
@@ -31,7 +31,7 @@ def timed(searches: Mapping[str, Search], queries: range, run: int) -> dict[str,
     return seconds
 
 
-def compared(searches: Mapping[str, Search], count: int) -> dict[str, Any]:
+def compare(searches: Mapping[str, Search], count: int) -> dict[str, Any]:
     """Every other query in runs: as an index is used, by itself. The rest in turn, query by query, each among what the
     others leave in the processor's caches (numpy's bm25s, far behind, stays away from that)."""
     for search in searches.values():
@@ -39,10 +39,10 @@ def compared(searches: Mapping[str, Search], count: int) -> dict[str, Any]:
             search(query)
     runs, turns = range(WARM, count, 2), range(WARM + 1, count, 2)
     close = {name: search for name, search in searches.items() if "(numpy)" not in name}
-    return {**_told(timed(searches, runs, RUN)), "in_turn": _told(timed(close, turns, 1))}
+    return {**_summarise(time_searches(searches, runs, RUN)), "in_turn": _summarise(time_searches(close, turns, 1))}
 
 
-def _told(seconds: Mapping[str, list[float]]) -> dict[str, Any]:
+def _summarise(seconds: Mapping[str, list[float]]) -> dict[str, Any]:
     medians = {name: statistics.median(times) for name, times in seconds.items()}
     others = {name: median for name, median in medians.items() if not name.startswith("evokey")}
     bare = {name: median for name, median in others.items() if TEXT not in name and WHOLE not in name}
