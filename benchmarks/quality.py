@@ -41,9 +41,8 @@ class Results:
 
     def cells(self, encoders: Iterable[str], *policies: str) -> list[Cell]:
         """Those that have results of all policies, sets in their usual order."""
-        known = {
-            (row["set"], row["encoder"]) for row in self.tables["quality"] if all(row.get(one) for one in policies)
-        }
+        rows = [row for row in self.tables["quality"] if all(row.get(one) is not None for one in policies)]
+        known = {(row["set"], row["encoder"]) for row in rows}
         return [cell for cell in product(SETS.split(), encoders) if cell in known]
 
     def quality(self, cell: Cell, policy: str) -> float:

@@ -70,15 +70,18 @@ BENCHES: dict[str, list[tuple[str, str]]] = {
     ],
 }
 """By folder: data sets, and the options of `evokey bench`."""
-FIGURES = {
-    "holdout": "budget cost gains-holdout-0.5 quality-holdout-0.5 wins-holdout-0.5",
-    "official": "gains-official quality-official wins-official",
-    "ablations": "quality-holdout-0.5",
-    "intent": "gains-same-intent",
-    "stream": "stream displacement saturation",
-    "live": "latency-holdout-0.5",
+SHOWN = {
+    "holdout": "tables.json budget.svg cost.svg gains-holdout-0.5.svg quality-holdout-0.5.svg wins-holdout-0.5.svg",
+    "noise": "tables.json",
+    "wrong": "tables.json",
+    "official": "tables.json gains-official.svg quality-official.svg wins-official.svg",
+    "ablations": "quality-holdout-0.5.svg",
+    "intent": "gains-same-intent.svg",
+    "stream": "stream.svg displacement.svg saturation.svg",
+    "live": "latency-holdout-0.5.svg",
+    "answers": "tables.json",
 }
-"""Those that docs show."""
+"""By folder: what docs show, or make tables of, beside tables.md."""
 PAIRS = "--bystanders cranfield/climate_fever_evidence locomo10/scifact nfcorpus/scifact scifact/nfcorpus"
 SCRIPTS: dict[str, list[tuple[str, str, str]]] = {
     "sets": [("sets.py", ".", "")],
@@ -111,14 +114,14 @@ def call(*words: object) -> None:
 
 
 def bench(name: str, data: Path, jobs: int) -> None:
-    """Measure, and keep the tables and the figures that docs show."""
+    """Measure, and keep what docs show."""
     out, place = Path("bench-output") / name, RESULTS / "bench" / name
     for sets, options in BENCHES[name]:
         folders = [data / one for one in sets.split()]
         call("-m", "evokey", "bench", *folders, *options.split(), "--out", out, "--jobs", jobs)
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    for file in ["tables.md", "tables.json", *(f"{figure}.svg" for figure in FIGURES.get(name, "").split())]:
+    for file in ["tables.md", *SHOWN[name].split()]:
         shutil.copy(out / file, place / file)
 
 
