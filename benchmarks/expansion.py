@@ -14,19 +14,16 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
-from unittest.mock import patch
-
-import numpy as np
 
 import evokey
 from evokey.bench import protocols
+from evokey.bench.ablations import UnitsOnly
 from evokey.bench.data import Dataset, load
 from evokey.bench.lab import Lab
 from evokey.bench.measures import quality
@@ -35,8 +32,6 @@ from evokey.bench.runs import write_json
 from evokey.bench.significance import compare
 from evokey.bench.systems import Plain
 from evokey.errors import ExpansionFailed
-from evokey.evolution import guarded
-from evokey.evolution.pairs import Pairing, Pairs
 from evokey.types import Expansion
 
 SEARCHES = ("blend", "concat", "fuse")
@@ -92,7 +87,7 @@ def teach(lab: Lab, known: Expansions, lessons: str, seeds: int) -> dict[str, An
     rows = []
     for seed in range(seeds):
         dealt = protocols.split(lab.data, "holdout", seed=seed)
-        with lab.memory() as memory, units_alone(lessons == "units"):
+        with lab.memory(UnitsOnly() if lessons == "units" else "guarded") as memory:
             plain = Plain(memory)
             untaught = quality(plain.rank, dealt.tested)
             for one in dealt.taught:
@@ -111,24 +106,6 @@ def teach(lab: Lab, known: Expansions, lessons: str, seeds: int) -> dict[str, An
         "p": [p for *_, p, _ in rows],
         "choices": [choice for *_, choices in rows for choice in choices],
     }
-
-
-@contextmanager
-def units_alone(alone: bool) -> Iterator[None]:
-    """Lessons whose query does not speak for itself, except to documents that none of its units finds."""
-    if not alone:
-        yield
-        return
-    right = Pairing.right
-
-    def without_queries(self: Pairing) -> Pairs:
-        pairs = right(self)
-        lessons = list(zip(pairs.rows.tolist(), pairs.queries.tolist(), strict=True))
-        spoken = {lesson for lesson, share in zip(lessons, pairs.shares, strict=True) if share > 0}
-        return pairs.where((pairs.shares > 0) | np.array([lesson not in spoken for lesson in lessons], bool))
-
-    with patch.object(Pairing, "right", without_queries), patch.object(guarded, "UNITS", (1.0,)):
-        yield
 
 
 def main() -> None:
