@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,22 @@ def test_imports_go_one_way(path: Path) -> None:
 def test_every_room_has_its_place_in_the_order() -> None:
     rooms = {path.name.removesuffix(".py") for path in SOURCE.iterdir() if not path.name.startswith("_")} - {"py.typed"}
     assert rooms == {name for name in RANK if "." not in name}
+
+
+PAGE = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text("utf-8")
+HOP = re.compile(r"^ +([a-z_/0-9]+\.py) +([a-z_]+)?(?:  |$)", re.MULTILINE)
+
+
+@pytest.mark.parametrize(("file", "function"), sorted(set(HOP.findall(PAGE))))
+def test_each_hop_of_the_figure_is_a_function_of_its_file(file: str, function: str) -> None:
+    tree = ast.parse((SOURCE / file).read_text("utf-8"))
+    assert not function or function in {one.name for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
+
+
+def test_every_file_and_room_that_the_page_names_exists() -> None:
+    named = {*re.findall(r"[a-z_0-9/]+\.py\b", PAGE), *re.findall(r"`([a-z]+/)`", PAGE)}
+    roots = SOURCE, Path(__file__).parents[1]
+    assert {name for name in named if not any((root / name).exists() for root in roots)} == set()
 
 
 def test_the_public_names_are_pinned() -> None:
