@@ -60,6 +60,22 @@ def test_imports_go_one_way(path: Path) -> None:
         assert {other for other in imported(path) if rank_of(other) > rank_of(module)} == set()
 
 
+def test_what_sqlite_alone_knows_stays_in_its_own_files() -> None:
+    dialect = ("sqlite3", "sqlite_sequence", "json_each", "lastrowid", "INSERT OR", "PRAGMA", "group_concat")
+    plain = [path for path in (SOURCE / "ledger").rglob("*.py") if path.parent.name != "sqlite"]
+    assert {path.name: word for path in plain for word in dialect if word in path.read_text("utf-8")} == {}
+
+
+def test_nobody_outside_of_the_ledger_sees_its_database() -> None:
+    outside = [path for path in SOURCE.rglob("*.py") if not path.is_relative_to(SOURCE / "ledger")]
+    inner = {"ledger.database", "ledger.sqlite.database", "ledger.sqlite.dialect"}
+    assert {path.name: found for path in outside if (found := imported(path) & inner)} == {}
+
+
+def test_at_most_ten_modules_stand_at_the_root() -> None:
+    assert len([path for path in SOURCE.iterdir() if path.suffix == ".py"]) <= 10
+
+
 def test_every_room_has_its_place_in_the_order() -> None:
     rooms = {path.name.removesuffix(".py") for path in SOURCE.iterdir() if not path.name.startswith("_")} - {"py.typed"}
     assert rooms == {name for name in RANK if "." not in name}

@@ -188,11 +188,11 @@ def test_a_memory_without_its_keys_goes_on_while_the_service_is_down_and_is_comp
     assert "30 documents have no keys by openai" in caplog.text and "doctor --rebuild" in caplog.text
     assert memory.stats().documents_without_keys == 30
     assert memory.delete(["d1"]) == 1 and memory.stats().documents_without_keys == 29
-    (finding,) = doctor.examined(tmp_path / "kb")
+    (finding,) = doctor.examine(tmp_path / "kb")
     assert "29 without keys: documents 'd0', 'd2'" in finding.what and finding.mended_by == doctor.REBUILD
     server.down = False
     memory.add([document(40)])
-    assert memory.stats().documents_without_keys == 0 and doctor.examined(tmp_path / "kb") == []
+    assert memory.stats().documents_without_keys == 0 and doctor.examine(tmp_path / "kb") == []
     assert len(server.paid) == 31 + 1 and memory.search("about chess")[0].document.text.endswith("chess")
 
 
@@ -202,9 +202,9 @@ def test_a_stored_document_that_the_encoder_refuses_is_named_and_hinders_nothing
     memory = opened(encoder="bm25")
     memory.add([*batch(0, 20), document(20, "forbidden")])
     memory.close()
-    count, _ = doctor.reencoded(tmp_path / "kb", [paid(server)])
+    count, _ = doctor.reencode(tmp_path / "kb", [paid(server)])
     assert count == 21
-    (finding,) = doctor.examined(tmp_path / "kb")
+    (finding,) = doctor.examine(tmp_path / "kb")
     assert "1 without keys: document 'd20'" in finding.what
     memory = opened()
     assert memory.stats().documents_without_keys == 1
@@ -255,7 +255,7 @@ def test_reencoding_that_fails_changes_nothing(opened: Opener, server: Embedder,
     settings = (tmp_path / "kb" / "evokey.toml").read_text()
     server.down = True
     with pytest.raises(ServiceFailed):
-        doctor.reencoded(tmp_path / "kb", ["bm25", paid(server)])
+        doctor.reencode(tmp_path / "kb", ["bm25", paid(server)])
     assert (tmp_path / "kb" / "evokey.toml").read_text() == settings
     memory = opened()
     assert [(hit.id, hit.score) for hit in memory.search("about chess")] == before
@@ -269,18 +269,18 @@ def test_rebuilding_keeps_keys_that_were_paid_for_and_pays_for_damaged_ones_alon
     memory.add(batch(60, 70))
     before = [(hit.id, hit.score) for hit in memory.search("about bees")]
     memory.close()
-    assert doctor.rebuilt(tmp_path / "kb") == 70 and sum(server.documents.values()) == 70
+    assert doctor.rebuild(tmp_path / "kb") == 70 and sum(server.documents.values()) == 70
     small = min((tmp_path / "kb" / "keys" / "openai").glob("*/vectors.npy"), key=lambda path: path.stat().st_size)
     content = bytearray(small.read_bytes())
     content[-3] ^= 1
     small.write_bytes(content)
     server.down = True
     with pytest.raises(ServiceFailed):
-        doctor.rebuilt(tmp_path / "kb")
+        doctor.rebuild(tmp_path / "kb")
     assert small.read_bytes() == content
     server.down = False
-    doctor.rebuilt(tmp_path / "kb")
-    assert doctor.examined(tmp_path / "kb") == []
+    doctor.rebuild(tmp_path / "kb")
+    assert doctor.examine(tmp_path / "kb") == []
     assert sum(server.documents.values()) == 80
     assert [(hit.id, hit.score) for hit in opened().search("about bees")] == before
 

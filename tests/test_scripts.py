@@ -242,7 +242,7 @@ def test_a_memory_of_the_first_format_keeps_its_words_until_it_is_encoded_again(
     assert "format = 1" in file.read_text()
     lessons = opened().stats().lessons
     opened().close()
-    doctor.reencoded(tmp_path / "kb")
+    doctor.reencode(tmp_path / "kb")
     assert "format = 2" in file.read_text()
     memory = opened()
     assert memory.stats().lessons == lessons

@@ -17,7 +17,7 @@ from typing import Any, Self
 from evokey import checks
 from evokey import settings as settings_
 from evokey.erasure import Erasure
-from evokey.errors import InvalidInput, InvalidSettings, MemoryClosed, storing
+from evokey.errors import InvalidInput, MemoryClosed, storing
 from evokey.evolution.composer import Composer
 from evokey.evolution.policy import Policy
 from evokey.evolution.proposing import check_public
@@ -28,10 +28,9 @@ from evokey.inspect import backup, explain, stats
 from evokey.inspect import diff as compare
 from evokey.ledger.ledger import Ledger
 from evokey.loop.components import Components
-from evokey.loop.pipe import Thinker
 from evokey.loop.remember import Feedback, Recorder
 from evokey.loop.think import Steps, Thought
-from evokey.loop.watch import Learner
+from evokey.loop.watch import Learner, make_thinker
 from evokey.registry import Described
 from evokey.search.given import document_vectors, query_vector
 from evokey.search.index import Index
@@ -342,13 +341,8 @@ class Memory:
         budget: calls of language models after which it rests.
         """
         self._check_open()
-        if self._settings.objects:
-            raise InvalidSettings(
-                "a process of its own cannot be given the objects that this memory was opened with: "
-                f"{', '.join(sorted(kind for kind, _ in self._settings.objects))}. Name them by 'module:Class' instead"
-            )
         if self._learner is None or self._learner.stopped:
-            thinker = Thinker(self._folder, settings_.required_allowances(self._settings, self._folder))
+            thinker = make_thinker(self._folder, self._settings)
             self._learner = Learner(thinker, self.remember, self.adopt, batch=batch, budget=budget)
             self._forgetter.places.append(self._learner)
         return self._learner

@@ -35,7 +35,7 @@ def damage_keys(trial: Trial, harm: Callable[[Trial, Path], None]) -> None:
     for path in some(trial, [path for path in files(trial.folder) if "keys" in path.parts]):
         harm(trial, path)
     told = findings(trial)
-    mend(trial, lambda: doctor.rebuilt(trial.folder))
+    mend(trial, lambda: doctor.rebuild(trial.folder))
     trial.compare(trial.look(), iter([trial.untouched]))
     trial.errors += ["doctor"] * bool(told)
 
@@ -105,7 +105,7 @@ def mend(trial: Trial, way_out: Callable[[], object]) -> None:
 
 def findings(trial: Trial) -> list[doctor.Finding]:
     with trial.meets():
-        return doctor.examined(trial.folder)
+        return doctor.examine(trial.folder)
     return [doctor.Finding("an error", "")]
 
 

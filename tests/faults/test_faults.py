@@ -65,7 +65,7 @@ def test_a_flipped_letter_in_a_ledger_is_an_error_with_a_way_out(kb: Path) -> No
     flip_a_letter(kb / "ledger.sqlite")
     with pytest.raises(DamagedLedger, match=r"evokey doctor .*restore the memory from a backup"):
         evokey.open(kb)
-    assert [one.mended_by for one in doctor.examined(kb)] == [doctor.BACKUP]
+    assert [one.mended_by for one in doctor.examine(kb)] == [doctor.BACKUP]
     (kb / "ledger.sum").unlink()
     with evokey.open(kb) as memory:  # as the error says: it is gone on with as it is
         assert memory.get("d3").text == "word3 bpple"
@@ -98,7 +98,7 @@ def test_a_damaged_name_in_the_schema_is_a_damaged_ledger(kb: Path) -> None:
     ledger.write_bytes(ledger.read_bytes().replace(b"CREATE TABLE pins", b"CREATE T\xceBLE pins"))
     with pytest.raises(DamagedLedger, match="evokey doctor"):
         evokey.open(kb)
-    assert doctor.examined(kb)[0].mended_by == doctor.BACKUP
+    assert doctor.examine(kb)[0].mended_by == doctor.BACKUP
 
 
 @pytest.mark.parametrize("left", ["", "format = 2\n", "format = 2\npolicy = 'guarded'\n", "format = 0\n"])
@@ -107,7 +107,7 @@ def test_settings_that_were_cut_are_not_filled_up_with_defaults(kb: Path, left: 
     with pytest.raises(InvalidSettings, match="from a backup"):
         evokey.open(kb)
     with pytest.raises(InvalidSettings, match="from a backup"):
-        doctor.examined(kb)
+        doctor.examine(kb)
 
 
 def test_settings_that_a_person_wrote_may_say_little(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_the_doctor_names_keys_of_an_encoder_that_settings_lost(tmp_path: Path) 
         memory.add([{"id": "a", "text": "apple"}])
     path = tmp_path / "kb" / "evokey.toml"
     path.write_text(path.read_text().rpartition("\n[[retriever]]")[0])
-    (finding,) = doctor.examined(tmp_path / "kb")
+    (finding,) = doctor.examine(tmp_path / "kb")
     assert "wordllama" in finding.what and finding.mended_by == doctor.UNNAMED
 
 
@@ -131,7 +131,7 @@ def test_the_doctor_names_keys_of_an_encoder_that_settings_lost(tmp_path: Path) 
 def test_a_pipe_in_the_place_of_a_file_is_an_error_and_nobody_waits(kb: Path, name: str) -> None:
     (kb / name).unlink()
     os.mkfifo(kb / name)
-    for look in (evokey.open, doctor.examined):
+    for look in (evokey.open, doctor.examine):
         with pytest.raises(InvalidSettings, match="has no place in a memory"):
             look(kb)
 
@@ -139,7 +139,7 @@ def test_a_pipe_in_the_place_of_a_file_is_an_error_and_nobody_waits(kb: Path, na
 def test_the_doctor_says_of_a_ledger_that_cannot_be_opened_what_is_wrong(kb: Path) -> None:
     (kb / "ledger.sqlite").unlink()
     (kb / "ledger.sqlite").mkdir()
-    assert doctor.examined(kb)[0].mended_by == doctor.BACKUP
+    assert doctor.examine(kb)[0].mended_by == doctor.BACKUP
 
 
 # ---- services and others

@@ -70,11 +70,11 @@ def test_keys_stay_foreign_when_new_documents_pass_their_numbers_before_keys_are
 
 
 def test_the_doctor_names_keys_of_another_ledger_and_mends_them(restored: Path) -> None:
-    found = doctor.examined(restored)
+    found = doctor.examine(restored)
     assert found and all("made for other documents" in one.what for one in found)
     assert {one.mended_by for one in found} == {doctor.REBUILD}
-    assert doctor.rebuilt(restored) == 2
-    assert doctor.examined(restored) == []
+    assert doctor.rebuild(restored) == 2
+    assert doctor.examine(restored) == []
 
 
 def test_a_restored_ledger_says_in_the_log_that_its_keys_are_made_again(
@@ -178,7 +178,7 @@ def test_a_backup_is_a_memory_that_knows_the_same(tmp_path: Path) -> None:
         assert [one.number for one in copy.epochs()] == [0, 1, 2]
         assert copy.protected_queries() == {story.PROTECTED[0]: story.PROTECTED[1]}
     assert sorted(path.name for path in (tmp_path / "copy" / "keys" / "bm25").iterdir()) == before
-    assert doctor.examined(tmp_path / "copy") == []
+    assert doctor.examine(tmp_path / "copy") == []
 
 
 def test_a_backup_made_while_others_write_is_of_one_moment(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_backup_made_while_others_write_is_of_one_moment(tmp_path: Path) -> No
             assert {id[:-1] for id in ids if id.endswith("a")} == {id[:-1] for id in ids if id.endswith("b")}
             for id in sorted(ids)[:20]:
                 assert {hit.id for hit in memory.search(f"pair{id[:-1]}")} == {f"{id[:-1]}a", f"{id[:-1]}b"}
-        assert doctor.examined(tmp_path / f"copy{copy}") == []
+        assert doctor.examine(tmp_path / f"copy{copy}") == []
 
 
 def test_a_backup_goes_to_a_new_directory_and_leaves_nothing_half_done(
@@ -267,7 +267,7 @@ def test_a_malformed_ledger_is_an_error_with_a_way_out(tmp_path: Path, verb: str
     arguments = {"search": ["word1"], "add": [str(tmp_path / "more.jsonl")]}.get(verb, [])
     result = CliRunner().invoke(app, [verb, *arguments, "--at", str(tmp_path / "kb"), "--json"])
     assert result.exit_code == 1 and "DamagedLedger" in result.stdout and "evokey doctor" in result.stdout
-    assert any(one.mended_by == doctor.BACKUP for one in doctor.examined(tmp_path / "kb"))
+    assert any(one.mended_by == doctor.BACKUP for one in doctor.examine(tmp_path / "kb"))
 
 
 def test_damage_that_is_met_later_is_the_same_error(tmp_path: Path) -> None:

@@ -155,8 +155,8 @@ def upgrade(trial: Trial) -> None:
     with trial.meets(), trial.open() as memory, trial.open(copy) as unkeyed:
         if story.rankings(memory) != story.rankings(unkeyed):
             raise Harm("wrong ranking", f"{name}: keys that are made anew rank otherwise")
-    if doctor.examined(trial.folder):
-        raise Harm("unsound", str(doctor.examined(trial.folder)))
+    if doctor.examine(trial.folder):
+        raise Harm("unsound", str(doctor.examine(trial.folder)))
     trial.checked += sum(map(len, before.values()))
 
 

@@ -135,7 +135,7 @@ class Trial:
         """At what a fault left, on disk."""
         with self.meets():
             seen = examine(self.open, folder or self.folder)
-            found = doctor.examined(folder or self.folder)
+            found = doctor.examine(folder or self.folder)
             if found:
                 raise Harm("unsound", f"afterwards the doctor finds {found}")
             return seen

@@ -317,6 +317,6 @@ def test_settings_that_cannot_be_read_are_an_error_with_a_way_out(tmp_path: Path
         pass
     (tmp_path / "kb" / "evokey.toml").unlink()
     (tmp_path / "kb" / "evokey.toml").mkdir()
-    for look in (evokey.open, doctor.examined):
+    for look in (evokey.open, doctor.examine):
         with pytest.raises(InvalidSettings, match=r"evokey\.toml cannot be read .* restore it from a backup"):
             look(tmp_path / "kb")

@@ -103,7 +103,7 @@ def test_what_a_directory_reaches_outside_needs_the_users_word(
     assert allowance in said and "evokey allow" in said and "allow=[" in said and "config.toml" in said
     (wanted,) = {one.allowance for one in needs(settings_read(folder), folder)}
     assert wanted.endswith(allowance)
-    for command in (doctor.rebuilt, doctor.reencoded):
+    for command in (doctor.rebuild, doctor.reencode):
         with pytest.raises(NotAllowed):
             command(folder)
 
@@ -207,7 +207,7 @@ def test_a_link_out_of_the_directory_needs_the_users_word(tmp_path: Path) -> Non
     (folder / "keys" / "bm25").symlink_to(private)
     with pytest.raises(NotAllowed, match="is a link to"):
         evokey.open(folder)
-    for command in (doctor.rebuilt, doctor.reencoded):
+    for command in (doctor.rebuild, doctor.reencode):
         with pytest.raises(NotAllowed):
             command(folder)
     assert (private / "photos").exists()
@@ -245,7 +245,7 @@ def test_a_list_of_keys_leads_to_no_other_folder(name: str, tmp_path: Path) -> N
     manifest = json.loads(file.read_text())
     manifest.pop("checksum", None)
     file.write_text(json.dumps({**manifest, "segments": [name]}), "utf-8")
-    assert any("segments that nobody writes" in one.what for one in doctor.examined(folder))
+    assert any("segments that nobody writes" in one.what for one in doctor.examine(folder))
     with evokey.open(folder) as memory:
         assert [hit.id for hit in memory.search("owls")] == ["owl"]
 
@@ -288,7 +288,7 @@ def test_a_user_without_a_folder_of_their_own_can_work(
 def test_new_encoders_by_doctor_are_the_users_own_word(tmp_path: Path, wire: Wire) -> None:
     with evokey.open(tmp_path / "kb", encoder="bm25") as memory:
         memory.add([OWL])
-    doctor.reencoded(tmp_path / "kb", [{"name": "openai", "model": "wordllama", "base_url": wire.url}])
+    doctor.reencode(tmp_path / "kb", [{"name": "openai", "model": "wordllama", "base_url": wire.url}])
     with evokey.open(tmp_path / "kb") as memory:
         assert [hit.id for hit in memory.search("owls")] == ["owl"]
 

@@ -244,10 +244,10 @@ def doctor(
         report: EpochReport | None = None
         with screen.working(doing, as_json):
             if reencode:
-                documents, report = doctor_.reencoded(folder, [component(one) for one in encoder or ()])
+                documents, report = doctor_.reencode(folder, [component(one) for one in encoder or ()])
             elif rebuild:
-                documents = doctor_.rebuilt(folder)
-            findings = doctor_.examined(folder)
+                documents = doctor_.rebuild(folder)
+            findings = doctor_.examine(folder)
         if as_json:
             learned = None if report is None else report.to_dict()
             found = [one.what for one in findings]

@@ -171,7 +171,7 @@ def _report(memory: Memory, asked: int, named: int) -> Account:
     after = view.overlays
     log = memory.composer.log(epoch.lessons_to, epoch.omitted)
     apart = frozenset(index.restricted.tolist())
-    said = held(log.ledger.lessons.credits(epoch.lessons_to, epoch.omitted))
+    said = latest_verdicts(log.ledger.lessons.credits(epoch.lessons_to, epoch.omitted))
     said = [one for one in said if epoch.choice or one.number in apart]
     credits = [one for one in said if one.grade > 0]
     heard = said if any(choice.demotion for choice in epoch.choice.values()) else credits
@@ -209,7 +209,7 @@ def displacements(memory: Memory) -> list[Displacement]:
     return [_displacement(one, overlay, _moves(one, overlay)) for one, overlay in taught]
 
 
-def held(credits: Iterable[Credit]) -> list[Credit]:
+def latest_verdicts(credits: Iterable[Credit]) -> list[Credit]:
     """The verdicts that count: of each actor, on a query and document, the latest, if it was not taken back."""
     latest = {(one.query, one.number, one.actor): one for one in credits}
     return [one for one in latest.values() if one.grade]

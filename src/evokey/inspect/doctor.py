@@ -49,28 +49,30 @@ BACKUP = (
 )
 
 
-def examined(folder: Path) -> list[Finding]:
+def examine(folder: Path) -> list[Finding]:
     """Look at everything, change nothing."""
     trust.links(folder)  # raises where reading would wait for good
     found = [Finding(what, BACKUP) for what in file.find_faults(folder)]
     settings = read_whole(folder)
-    found += [Finding(f"{keys}: keys of an encoder that {FILE} does not name", UNNAMED) for keys in _unnamed(folder)]
+    found += [
+        Finding(f"{keys}: keys of an encoder that {FILE} does not name", UNNAMED) for keys in _find_unnamed_keys(folder)
+    ]
     for retriever in settings.retrievers:
         keys = folder / "keys" / retriever.name
-        faults = damaged(keys) or _foreign(folder, keys)
+        faults = damaged(keys) or _find_foreign_keys(folder, keys)
         found += [Finding(what, REBUILD) for what in faults]
         if not found and encoder_cost(*name_and_options(retriever.encoder)) != "nothing":
-            found += [Finding(what, REBUILD) for what in _without_keys(folder, keys)]
+            found += [Finding(what, REBUILD) for what in _find_missing_keys(folder, keys)]
     return found
 
 
-def _unnamed(folder: Path) -> list[Path]:
+def _find_unnamed_keys(folder: Path) -> list[Path]:
     """Keys of encoders that the settings do not have: these may be cut, or an earlier change of encoder was."""
     names = {one.name for one in read_whole(folder).retrievers}
     return sorted(path.parent for path in folder.glob(f"keys/*/{MANIFEST}") if path.parent.name not in names)
 
 
-def _foreign(folder: Path, keys: Path) -> list[str]:
+def _find_foreign_keys(folder: Path, keys: Path) -> list[str]:
     """Keys beside a ledger that they were not made from."""
     manifest, numbers = read_manifest(keys), covered(keys)
     if manifest is None or not len(numbers) or file.owns_keys(folder, manifest.writer, int(numbers.max())):
@@ -78,7 +80,7 @@ def _foreign(folder: Path, keys: Path) -> list[str]:
     return [f"{keys}: made for other documents than the ledger has (it was restored or replaced); they are not used"]
 
 
-def _without_keys(folder: Path, keys: Path) -> list[str]:
+def _find_missing_keys(folder: Path, keys: Path) -> list[str]:
     """Keys that cost nothing may be in memory only, and are made at open; all others belong on disk."""
     ids = file.document_ids(folder)
     missing = [ids[number] for number in np.setdiff1d(list(ids), covered(keys)).tolist()]
@@ -87,7 +89,7 @@ def _without_keys(folder: Path, keys: Path) -> list[str]:
     return [f"{keys}: {len(missing)} without keys: {named(missing)}. A search by {keys.name} does not find them"]
 
 
-def rebuilt(folder: Path) -> int:
+def rebuild(folder: Path) -> int:
     """Make all derived files again; returns the number of documents. Nobody else may be writing meanwhile.
 
     Keys that cost time or money are kept where they are sound, and only the others made. Old keys go when the new ones
@@ -103,7 +105,7 @@ def rebuilt(folder: Path) -> int:
         return len(ledger.documents)
 
 
-def reencoded(folder: Path, encoders: Sequence[Named] = ()) -> tuple[int, EpochReport | None]:
+def reencode(folder: Path, encoders: Sequence[Named] = ()) -> tuple[int, EpochReport | None]:
     """Encode documents and lessons again, with these encoders or with what the settings say now, and learn again.
 
     Nothing learned is lost: lessons are texts. Returns the number of documents and what was published. An encoder that

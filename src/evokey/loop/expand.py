@@ -53,7 +53,7 @@ class Expanding:
         self._kept.put(expansion, self.expander.identity, self._now())
         self._kept.count(expansion.spent if asked else Spent(), saved=0 if asked else 1)
 
-    def judged(self, query: str, right: Sequence[str]) -> None:
+    def check_intent(self, query: str, right: Sequence[str]) -> None:
         """What was verified tells whether an intent was really known: if not, the query gets its own expansion."""
         like = self._kept.alike(query)
         if like is None or not right:

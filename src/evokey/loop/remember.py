@@ -51,7 +51,7 @@ class Recorder:
         with ledger.write():
             new = Lesson(0, said.query, tuple(said.units), verdicts, said.actor, said.by, self.now())
             lesson = ledger.lessons.append(new, said.vector, self._retrieve(said))
-            self.expanding().judged(said.query, public)
+            self.expanding().check_intent(said.query, public)
             self.index.remember()
             keep_traffic(self.index, ledger)
             for one in self.index.retrievers:
@@ -74,7 +74,7 @@ class Recorder:
 
     def remember(self, thought: Thought, actor: str | None) -> LearnReport:
         """Keep what was paid for, and make a lesson of what was verified."""
-        grades, lesson = thought.credited(everything=credits_retrieved(self.policy)), None
+        grades, lesson = thought.credits(everything=credits_retrieved(self.policy)), None
         with self.ledger.write():
             if thought.forgets != self.ledger.forgets.count:
                 thought = self._discard(thought)

@@ -45,7 +45,7 @@ class Thought:
         parts += [self.expansion.spent] if self.expansion and not self.known else []
         return sum(parts, Spent())
 
-    def credited(self, *, everything: bool) -> dict[str, float]:
+    def credits(self, *, everything: bool) -> dict[str, float]:
         """Documents that the success is owed to: those the verifier named, else those the answer cites.
 
         With `everything` (the paper's rule), else all that were found.

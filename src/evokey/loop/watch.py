@@ -14,15 +14,17 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from evokey.erasure import Erasure
-from evokey.errors import MemoryBusy
+from evokey.errors import InvalidSettings, MemoryBusy
 from evokey.evolution.ndcg import ndcg
 from evokey.evolution.publishing import Draft
 from evokey.evolution.saturation import Saturation
 from evokey.loop.pipe import Thinker
 from evokey.loop.think import Thought
+from evokey.settings import Settings, required_allowances
 from evokey.types import EpochReport, LearnReport
 
 T = TypeVar("T")
@@ -198,6 +200,16 @@ class Learner:
         report = self._insist(lambda: self._adopt(draft))
         if report is not None and report.published:
             self.progress.epochs += 1
+
+
+def make_thinker(folder: Path, settings: Settings) -> Thinker:
+    """A process that opens the memory in this folder, and is allowed what this one is."""
+    if settings.objects:
+        raise InvalidSettings(
+            "a process of its own cannot be given the objects that this memory was opened with: "
+            f"{', '.join(sorted(kind for kind, _ in settings.objects))}. Name them by 'module:Class' instead"
+        )
+    return Thinker(folder, required_allowances(settings, folder))
 
 
 def shortfall(report: LearnReport) -> float:

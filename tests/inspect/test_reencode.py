@@ -43,7 +43,7 @@ def test_settings_that_name_another_encoder_are_an_error_with_the_way_out(
     file.write_text(file.read_text() + 'language = "german"\n')
     with pytest.raises(EncoderMismatch, match=r"bm25/english/2.* bm25/german/2.*evokey doctor --reencode"):
         opened()
-    documents, report = doctor.reencoded(tmp_path / "kb")
+    documents, report = doctor.reencode(tmp_path / "kb")
     assert documents == len(commands) and report is not None and report.published
     memory = opened()
     assert right(memory) == len(LESSONS)
@@ -57,7 +57,7 @@ def test_a_memory_changes_its_encoders_and_keeps_what_it_learned(
 ) -> None:
     memory = taught(opened, commands, encoder=before, keys={"name": "chunks", "tokens": 64})
     memory.close()
-    doctor.reencoded(tmp_path / "kb", after)
+    doctor.reencode(tmp_path / "kb", after)
     memory = opened()
     assert memory.stats().retrievers == after and memory.stats().lessons == len(LESSONS)
     assert right(memory) == len(LESSONS)
@@ -77,9 +77,9 @@ def test_an_encoder_that_cannot_be_made_costs_nothing(
 ) -> None:
     taught(opened, commands, encoder="bm25").close()
     with pytest.raises(UnknownComponent, match="no encoder called 'bert'"):
-        doctor.reencoded(tmp_path / "kb", ["bert"])
+        doctor.reencode(tmp_path / "kb", ["bert"])
     with pytest.raises(InvalidSettings, match="takes its vectors from the caller"):
-        doctor.reencoded(tmp_path / "kb", ["given"])
+        doctor.reencode(tmp_path / "kb", ["given"])
     assert right(opened()) == len(LESSONS)
 
 

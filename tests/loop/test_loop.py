@@ -206,7 +206,7 @@ def test_the_command_line_learns_from_a_file(tmp_path: Path, commands: list[evok
 def test_a_watching_memory_learns_from_its_traffic_in_the_background(
     opened: Opener, commands: list[evokey.Document], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     memory = opened(verifier={"name": "labels"})
     memory.add(commands)
     learner = memory.watch(batch=2)
