@@ -281,7 +281,7 @@ def test_what_another_process_proposed_is_published_as_if_evolved_here(
     here, there = memories
     here.evolve()
     proposed = pickle.loads(pickle.dumps(there.propose()))
-    monkeypatch.setattr(there.index, "composed", None)
+    monkeypatch.setattr(there.composer, "compose", None)
     report = there.adopt(proposed)
     assert report is not None and report.published
     for query in [*QUESTIONS, "undo a change"]:
