@@ -54,7 +54,7 @@ INSIDE = {
 OFFERS = {
     "encoder": ("kind", "cost", "identity", "documents", "queries"),
     "keys": ("texts",),
-    "store": ("kinds",),
+    "store": ("kinds", "exact", "snapshot", "open", "follow", "write", "flush", "check", "drop"),
     "fusion": ("fused", "weightings"),
     "reranker": ("identity", "scores"),
     "llm": ("identity", "complete", "stream"),
