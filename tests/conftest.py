@@ -17,6 +17,7 @@ import evokey
 from evokey import Choice
 from evokey.evolution import lens_training
 from evokey.evolution.guarded import Guarded
+from evokey.evolution.policy import Proposal, TrainingData
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for a job in the background: interrupts are tested here
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -64,16 +65,16 @@ def always(monkeypatch: pytest.MonkeyPatch) -> Always:
     """Makes the guarded policy choose this, for every retriever: it rarely takes a lens in a small world."""
     propose = Guarded.propose
 
-    def proposed(self: Guarded, retrievers: Any, fusion: Any, lessons: Any, *rest: Any) -> Any:
-        made = propose(self, retrievers, fusion, lessons.only(lessons.queries[:1]), *rest)  # one lesson alone: quick
-        weights = dict(zip(fusion.names, fusion.untaught, strict=True))
-        return replace(made, choice={one.name: choice for one in retrievers}, weights=weights, changes=True)
+    def propose_choice(self: Guarded, data: TrainingData) -> Proposal:
+        made = propose(self, replace(data, lessons=data.lessons.only(data.lessons.queries[:1])))  # one lesson: quick
+        weights = dict(zip(data.fusion.names, data.fusion.untaught, strict=True))
+        return replace(made, choice={one.name: choice for one in data.retrievers}, weights=weights, changes=True)
 
     def choose(one: Choice) -> None:
         nonlocal choice
         choice = one
         monkeypatch.setattr(lens_training, "MIN_QUERIES", 2)
-        monkeypatch.setattr(Guarded, "propose", proposed)
+        monkeypatch.setattr(Guarded, "propose", propose_choice)
 
     choice = Choice()
     return choose

@@ -69,9 +69,10 @@ class Bold:
     def __getattr__(self, name):
         return getattr(self._guarded, name)
 
-    def propose(self, retrievers, fusion, lessons, *rest, **more):
-        weights = dict(zip(fusion.names, fusion.untaught, strict=True))
-        return Proposal({one.name: Choice(penalty=self._penalty) for one in retrievers}, weights, None, None, True)
+    def propose(self, data):
+        weights = dict(zip(data.fusion.names, data.fusion.untaught, strict=True))
+        choice = {one.name: Choice(penalty=self._penalty) for one in data.retrievers}
+        return Proposal(choice, weights, None, None, True)
 
     def overlay(self, retriever, log, choice):
         return self._guarded.overlay(retriever, log, choice)

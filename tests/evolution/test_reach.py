@@ -11,7 +11,7 @@ from conftest import Dataset, Opener
 
 import evokey
 from evokey.evolution.ndcg import ndcg
-from evokey.evolution.plans import Judged, Plan
+from evokey.evolution.plans import Plan, PlanOutcomes
 from evokey.types import Choice
 
 Grades = dict[str, dict[str, Any]]
@@ -102,7 +102,7 @@ def test_a_plan_acts_near_taught_queries_alone_and_its_weights_nearer_still() ->
     moved = untaught._replace(choices=(Choice(step=1.0), Choice(step=1.0)))
     weighed = moved._replace(weights=(0.0, 1.0))
     outcomes = {untaught: np.full(4, 0.1), moved: np.full(4, 0.2), weighed: np.full(4, 0.3)}
-    judged = Judged(outcomes, np.array([0.1, 0.3, 0.5, 0.9], np.float32), sure=0.5)
-    plan = weighed._replace(least=0.3)
-    assert judged.at([plan], untaught)[plan].tolist() == pytest.approx([0.1, 0.2, 0.3, 0.3])
-    assert judged.at([moved], untaught)[moved].tolist() == pytest.approx([0.2] * 4)
+    scored = PlanOutcomes(outcomes, np.array([0.1, 0.3, 0.5, 0.9], np.float32), weights_threshold=0.5)
+    plan = weighed._replace(threshold=0.3)
+    assert scored.of([plan], untaught)[plan].tolist() == pytest.approx([0.1, 0.2, 0.3, 0.3])
+    assert scored.of([moved], untaught)[moved].tolist() == pytest.approx([0.2] * 4)

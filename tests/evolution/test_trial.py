@@ -11,7 +11,7 @@ from conftest import Dataset, Opener
 import evokey
 from evokey.evolution import pools
 from evokey.evolution.attribution import attribute
-from evokey.evolution.choosing import choose, traffic
+from evokey.evolution.choosing import choose, expect_traffic
 from evokey.evolution.folds import FOLDS, fold_of, sample
 from evokey.evolution.ndcg import TableNdcg, ndcg, top_columns
 from evokey.evolution.trial import Trial
@@ -139,13 +139,13 @@ def test_what_was_taught_is_found_again_though_every_choice_looks_like_cost() ->
     assert choose(held_out, held_out, taught, NOTHING).name == "recalling"
 
 
-def test_bystanders_count_where_the_lessons_know_no_strangers() -> None:
+def test_unrelated_questions_are_simulated_where_no_held_out_query_is_unrelated() -> None:
     base, pushy = spread(0.5), Option("pushy")
     held_out = outcomes(nothing=base, pushy=base + 0.1)
-    bystanders = outcomes(nothing=base, pushy=base - 0.2)
-    covered = traffic(held_out, bystanders, NOTHING, strangers=0.0, untouched=0.0)
+    as_unrelated = outcomes(nothing=base, pushy=base - 0.2)
+    covered = expect_traffic(held_out, as_unrelated, NOTHING, unrelated=0.0, untouched=0.0)
     assert covered == held_out
-    open_field = traffic(held_out, bystanders, NOTHING, strangers=0.0, untouched=1.0)
+    open_field = expect_traffic(held_out, as_unrelated, NOTHING, unrelated=0.0, untouched=1.0)
     assert open_field[NOTHING] == pytest.approx(base)
     assert open_field[pushy] == pytest.approx(base + 0.5 * 0.1 - 0.5 * 2 * 0.2)
 

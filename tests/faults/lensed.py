@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from evokey.evolution.guarded import Guarded
-from evokey.evolution.judgements import Judgements
-from evokey.evolution.policy import Proposal
+from evokey.evolution.policy import Proposal, TrainingData
 from evokey.registry import COMPONENTS, Component
-from evokey.search.fusion import Fusion
-from evokey.search.retriever import Retriever
 from evokey.types import Choice
 
 COMPONENTS["policy"]["lensed"] = Component("lensed:Lensed")
@@ -19,8 +14,8 @@ LENS = Choice(0.0, 1.0, 0.0, 0.2, lens_parameter=0.3, last_anchor=16)
 
 
 class Lensed(Guarded):
-    def propose(self, retrievers: Sequence[Retriever], fusion: Fusion, lessons: Judgements, *rest: Any) -> Proposal:
+    def propose(self, data: TrainingData) -> Proposal:
         """The guarded policy fills in the rest, from one lesson alone: that is quick."""
-        proposal = super().propose(retrievers, fusion, lessons.only(lessons.queries[:1]), *rest)
-        weights = dict(zip(fusion.names, fusion.untaught, strict=True))
-        return replace(proposal, choice={one.name: LENS for one in retrievers}, weights=weights, changes=True)
+        proposal = super().propose(replace(data, lessons=data.lessons.only(data.lessons.queries[:1])))
+        weights = dict(zip(data.fusion.names, data.fusion.untaught, strict=True))
+        return replace(proposal, choice={one.name: LENS for one in data.retrievers}, weights=weights, changes=True)

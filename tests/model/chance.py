@@ -9,13 +9,10 @@ import hashlib
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from evokey.evolution.guarded import Guarded
-from evokey.evolution.judgements import Judgements
 from evokey.evolution.lens_training import CAUTIOUS, OPEN, RIDGES, STRENGTHS
-from evokey.evolution.policy import Proposal
-from evokey.search.fusion import Fusion
+from evokey.evolution.policy import Proposal, TrainingData
 from evokey.search.retriever import Retriever
 from evokey.types import Choice, Reach
 
@@ -34,7 +31,8 @@ WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 class Chance(Guarded):
-    def propose(self, retrievers: Sequence[Retriever], fusion: Fusion, lessons: Judgements, *rest: Any) -> Proposal:
+    def propose(self, data: TrainingData) -> Proposal:
+        retrievers, fusion, lessons = data.retrievers, data.fusion, data.lessons
         said = sorted((query, sorted(grades.values())) for query, grades in lessons.grades.items())
         lot = random.Random(hashlib.sha256(repr(said).encode()).digest())
         first = lot.choice(WEIGHTS)
@@ -43,7 +41,7 @@ class Chance(Guarded):
             weights = {retrievers[0].name: first, retrievers[1].name: 1 - first}
         choice = {one.name: _turned(one, _still(lot), lot) for one in retrievers}
         # The guarded policy fills in the rest, from one lesson alone: that is quick.
-        proposal = super().propose(retrievers, fusion, lessons.only(lessons.queries[:1]), *rest)
+        proposal = super().propose(replace(data, lessons=lessons.only(lessons.queries[:1])))
         return replace(proposal, choice=choice, weights=weights, changes=True, reach=_reach(retrievers, lot))
 
 

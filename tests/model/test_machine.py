@@ -38,7 +38,7 @@ from oracle import Epoch, Oracle, Ranking
 
 import evokey
 from evokey import Choice, Document, EpochReport, EvokeyError
-from evokey.evolution import guarded, lens_training
+from evokey.evolution import grid, lens_training
 from evokey.registry import COMPONENTS, Component
 from evokey.stores.embedded import EmbeddedStore
 
@@ -575,8 +575,8 @@ def test_a_memory_answers_as_the_formulas_say_whatever_was_done_to_it(
     monkeypatch.setitem(COMPONENTS["policy"], "chance", Component("chance:Chance"))
     monkeypatch.setattr(EmbeddedStore, "persist_at", EmbeddedStore.persist_at)
     monkeypatch.setattr(logging.getLogger("evokey"), "disabled", True)
-    for grid, values in SMALLER_GRID.items():
-        monkeypatch.setattr(guarded, grid, values)
+    for axis, values in SMALLER_GRID.items():
+        monkeypatch.setattr(grid, axis, values)
     for bound in ("MIN_QUERIES", "EXAMPLES", "CENTRES"):
         monkeypatch.setattr(lens_training, bound, getattr(lenses, bound))
     encoder, policy, lens = MACHINES[name]

@@ -7,8 +7,9 @@ from dataclasses import fields, replace
 from functools import partial
 
 from evokey.evolution.attribution import Attribution
-from evokey.evolution.crossfit import NOTHING, Fit
+from evokey.evolution.crossfit import CrossFit
 from evokey.evolution.evaluation import Evaluation
+from evokey.evolution.grid import NOTHING
 from evokey.evolution.guarded import Guarded
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.pairs import Pairs
@@ -77,8 +78,8 @@ class FixedStep(Guarded):
 class NoGuard(Guarded):
     """Nobody asks held-out queries: what is best for the taught ones is taken."""
 
-    def choose(self, fit: Fit) -> Choice:
-        own = fit.own.outcomes(fit.choices())
+    def choose(self, fit: CrossFit) -> Choice:
+        own = fit.taught.outcomes(fit.choices())
         return max(own, key=lambda choice: float(own[choice].mean()))
 
     def decide(self, known: Evaluation, untaught: Plan) -> Plan:
@@ -88,7 +89,7 @@ class NoGuard(Guarded):
 class NoRows(Guarded):
     """Moved keys alone."""
 
-    recall = ()
+    penalties = ()
 
     def grid(self, units: bool) -> list[Choice]:
         return [choice for choice in super().grid(units) if choice.penalty is None]

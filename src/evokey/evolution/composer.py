@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from evokey.evolution import restricted as restricted_
+from evokey.evolution.grid import NOTHING
 from evokey.evolution.policy import Log, Policy
 from evokey.ledger.ledger import Ledger
 from evokey.ledger.lessons import NONE, Omitted
@@ -16,9 +17,7 @@ from evokey.search.overlay import UNTAUGHT, Overlay
 from evokey.search.reach import Neighbours
 from evokey.search.retriever import Retriever
 from evokey.search.view import Overlays
-from evokey.types import Choice, Epoch, Reach
-
-NOTHING = Choice()
+from evokey.types import Epoch, Reach
 
 
 class Composer:
@@ -43,13 +42,13 @@ class Composer:
         weights = epoch.weights if epoch.weights.keys() == taught.keys() else untaught.weights
         near = _neighbours(retrievers, epoch.reach, log)
         self.drop_forgotten(log, since, retrievers)
-        weighed = any(one.kind == "sparse" and self._weighed(taught[one.name]) for one in retrievers)
+        weighed = any(one.kind == "sparse" and self._depends_on_corpus(taught[one.name]) for one in retrievers)
         return Overlays(taught, weights, near, Overlays(beyond, untaught.weights) if near else None, weighed)
 
-    def _weighed(self, overlay: Overlay) -> bool:
+    def _depends_on_corpus(self, overlay: Overlay) -> bool:
         """Which chunk a text matches follows BM25's weights, and so do the words that a lens of words brings."""
         several = any(part.touched.several for part in overlay.parts)
-        return self._policy.weighs or several or overlay.lens is not None
+        return self._policy.depends_on_corpus or several or overlay.lens is not None
 
     def drop_forgotten(self, log: Log, since: int, retrievers: Sequence[Retriever]) -> None:
         """Keep nothing encoded of what was forgotten while it was read; since: how many forgets there had been."""

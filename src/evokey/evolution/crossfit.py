@@ -1,158 +1,134 @@
-"""One retriever's cross-fit: every query is asked of what the other folds have taught."""
+"""One retriever's cross-fit: every query is scored on what the other folds taught, under every choice."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from evokey.evolution.attribution import Attribution
-from evokey.evolution.choosing import CLEARLY, Outcomes, behind, choose, joined, sparing, traffic
+from evokey.evolution.choosing import BETTER, Outcomes, choose, errors_behind, expect_traffic, join_folds, safe_choices
 from evokey.evolution.folds import sample, split_folds
+from evokey.evolution.grid import DEMOTIONS, NOTHING, STEPS
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.lens_training import LensTrainer
+from evokey.evolution.policy import TrainingData
 from evokey.evolution.traffic import find_unrelated, judge_by_untaught
 from evokey.evolution.trial import Trial
 from evokey.search.lens import Lens, Turn
 from evokey.search.retriever import Retriever
-from evokey.types import Choice, Ranking
+from evokey.types import Choice
 
-if TYPE_CHECKING:
-    from evokey.evolution.guarded import Guarded
-
-STEPS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-DEMOTIONS = (0.1, 0.2, 0.4)
-FEW = 20
-"""Below so many queries a cross-fit says nothing: recall rows alone."""
-ASKED, OWN_ASKED = 80, 250
-"""Queries asked at the most: in each fold, and of the taught ones themselves."""
-TRIED = 3
+MIN_CROSSFIT = 20
+"""With fewer queries a cross-fit says nothing: then taught questions are only kept as keys."""
+FOLD_SAMPLE, TAUGHT_SAMPLE = 80, 250
+"""Queries that are scored at most: of each fold, and of the taught queries themselves."""
+LENSES_WITH_STEPS = 3
 """Lenses that are tried with every step."""
-HEARD = 32
-"""Queries of the traffic below which nothing is known of it."""
-UNSETTLED, INTRUDED = 0.05, 0.005
-"""What bystanders among the traffic may lose of their first ten (nDCG@10): because a lens orders them anew, and because
-documents that learned push in."""
-NOTHING = Choice()
+MIN_TRAFFIC = 32
+"""With fewer queries of the traffic, nothing is known of it."""
+LENS_LOSS, KEYS_LOSS = 0.05, 0.005
+"""What unrelated traffic may lose (nDCG@10 of its untaught first ten): by a lens, and by documents that learned."""
 
 
-class Fit:
-    """One retriever's cross-fit."""
-
+class CrossFit:
     def __init__(
         self,
-        policy: Guarded,
         retriever: Retriever,
-        lessons: Judgements,
-        pools: Mapping[str, Ranking],
-        protected: Judgements,
-        searched: Sequence[str],
+        attribution: Attribution,
+        grid: Sequence[Choice],
+        trainer: LensTrainer | None,
+        data: TrainingData,
     ) -> None:
-        self._policy, self.retriever, self.pools = policy, retriever, pools
-        wrong = policy.negatives and retriever.kind != "multi"  # appended vectors push nobody away
-        attribution = policy.attribution(retriever, lessons, wrong=wrong)
-        wanted = policy.lens in ("all", retriever.kind) and len(lessons.queries) >= FEW
-        focus = LensTrainer(retriever, attribution) if wanted else None
-        self._attribution = attribution
-        self.strangers = find_unrelated(retriever, attribution, searched)
+        """grid: the choices without lens and demotion; trainer: makes lenses, None to try none."""
+        self.retriever, self._attribution, self._grid, self._trainer = retriever, attribution, grid, trainer
+        self.pools, lessons = data.pools[retriever.name], data.lessons
+        self.unrelated_traffic = find_unrelated(retriever, attribution, data.traffic)
         """Queries of the traffic that are far from every lesson."""
-        turns = focus.settings(traffic_related=len(searched) >= HEARD and not self.strangers) if focus else ()
-        self._all_lenses = lenses = focus.train(turns) if focus else {}
-        self._beside = self.ask(judge_by_untaught(self.strangers, pools))
-        self._last_anchor = focus.last_anchor if focus else 0
-        self._lenses = [turn for turn in lenses if self._kept(*self._turned(turn, [NOTHING])) >= 1 - UNSETTLED]
-        self.protected = Trial(
-            retriever, attribution, protected, pools, lenses, deep=True
-        )  # a promise is kept to the letter
+        settings = self._lens_settings(len(data.traffic))
+        self._all_lenses = trainer.train(settings) if trainer else {}
+        self._traffic = self.score(judge_by_untaught(self.unrelated_traffic, self.pools))
+        self._lenses = [one for one in self._all_lenses if self._kept(*self._add_lens(one, [NOTHING])) >= 1 - LENS_LOSS]
+        # No exception for a protected query: it is scored with documents outside its pool, too.
+        self.protected = self.score(data.protected, deep=True)
         self.folds = [
-            _held(retriever, attribution, lessons.only(inside), pools, focus.train(turns, index) if focus else {})
-            for index, inside in enumerate(split_folds(lessons.queries))
+            self._held_out(lessons.only(queries), trainer.train(settings, fold) if trainer else {})
+            for fold, queries in enumerate(split_folds(lessons.queries))
         ]
-        self.own = Trial(retriever, attribution, lessons.only(sample(lessons.queries, OWN_ASKED)), pools, lenses)
-        asked = sum(len(trial.queries) for trial in self.folds)
-        self.unrelated = sum(trial.count_unrelated() for trial in self.folds) / max(asked, 1)
+        self.taught = self.score(lessons.only(sample(lessons.queries, TAUGHT_SAMPLE)))
+        count = sum(len(trial.queries) for trial in self.folds)
+        self.unrelated = sum(trial.count_unrelated() for trial in self.folds) / max(count, 1)
         """The share of the held-out queries whose documents the other folds never touched."""
         self.learners = attribution.learners
         self.untouched = 1 - len(attribution.learners) / max(len(retriever.base), 1)
-        self._pushes = attribution.wrong_rows is not None
 
-    def ask(self, queries: Judgements) -> Trial:
-        """These queries, asked of all that was taught."""
-        return Trial(self.retriever, self._attribution, queries, self.pools, self._all_lenses)
+    def _lens_settings(self, traffic: int) -> tuple[Turn, ...]:
+        related = traffic >= MIN_TRAFFIC and not self.unrelated_traffic
+        return self._trainer.settings(traffic_related=related) if self._trainer else ()
+
+    def score(self, queries: Judgements, *, deep: bool = False) -> Trial:
+        """A trial of these queries on everything taught."""
+        return Trial(self.retriever, self._attribution, queries, self.pools, self._all_lenses, deep=deep)
+
+    def _held_out(self, queries: Judgements, lenses: dict[Turn, Lens]) -> Trial:
+        """A trial of the queries of one fold, on what the other folds taught."""
+        others = self._attribution.leave_out(frozenset(queries.queries))
+        return Trial(self.retriever, others, queries.only(sample(queries.queries, FOLD_SAMPLE)), self.pools, lenses)
 
     def choices(self) -> list[Choice]:
-        """The grid, without what makes a protected query worse."""
-        return sparing(self.protected.outcomes(self._policy.grid(self.own.has_units)), NOTHING)
+        """The grid, without choices that make a protected query worse."""
+        return safe_choices(self.protected.outcomes(self._grid), NOTHING)
 
     def choose(self) -> Choice:
-        """First without a lens, then with wrong documents pushed away; then all lenses join; then the best of these,
-        with keys that move less or more."""
-        plain = self._pushing(self._chosen(self._policy.grid(self.own.has_units))[0])
+        """First without a lens, then with demotion of wrong documents; then with every lens; then with the best lenses
+        and every step."""
+        plain = self._try_demotion(self._choose(self._grid)[0])
         if not self._lenses:
             return plain
-        turned = {turn: self._turned(turn, (NOTHING, plain)) for turn in self._lenses}
-        expected = self._chosen([NOTHING, plain, *chain(*turned.values())])[1]
-        worth = {
-            turn: [float(expected[one].mean()) for one in some if one in expected] for turn, some in turned.items()
-        }
-        best = sorted((turn for turn in worth if worth[turn]), key=lambda turn: -max(worth[turn]))[:TRIED]
+        by_lens = {lens: self._add_lens(lens, (NOTHING, plain)) for lens in self._lenses}
+        expected = self._choose([NOTHING, plain, *chain(*by_lens.values())])[1]
+        allowed = {lens: [one for one in some if one in expected] for lens, some in by_lens.items()}
+        worth = {lens: [float(expected[one].mean()) for one in some] for lens, some in allowed.items()}
+        best = sorted((lens for lens in worth if worth[lens]), key=lambda lens: -max(worth[lens]))[:LENSES_WITH_STEPS]
         moves = [replace(plain, step=step) for step in (0.0, *STEPS)]
-        choice, expected = self._chosen([NOTHING, plain, *chain(*(self._turned(turn, moves) for turn in best))])
-        clearly = plain not in expected or behind(expected[choice], expected[plain]) > CLEARLY
-        return choice if clearly else plain  # a lens changes every question: it must be worth it
+        choice, expected = self._choose([NOTHING, plain, *chain(*(self._add_lens(lens, moves) for lens in best))])
+        better = plain not in expected or errors_behind(expected[choice], expected[plain]) > BETTER
+        return choice if better else plain  # a lens changes every question: it must be clearly better
 
-    def _pushing(self, plain: Choice) -> Choice:
-        """The same choice, with wrong documents pushed away if that is better."""
-        if not self._pushes:
+    def _try_demotion(self, plain: Choice) -> Choice:
+        """The same choice, with wrong documents demoted if that is better."""
+        if self._attribution.wrong_rows is None:
             return plain
-        return self._chosen([NOTHING, plain, *(replace(plain, demotion=demotion) for demotion in DEMOTIONS)])[0]
+        return self._choose([NOTHING, plain, *(replace(plain, demotion=demotion) for demotion in DEMOTIONS)])[0]
 
-    def _turned(self, turn: Turn, choices: Sequence[Choice]) -> list[Choice]:
-        """The same choices, through a lens."""
-        return [
-            replace(one, lens_parameter=turn[0], gate_quantile=turn[1], last_anchor=self._last_anchor)
-            for one in dict.fromkeys(choices)
-        ]
+    def _add_lens(self, lens: Turn, choices: Sequence[Choice]) -> list[Choice]:
+        """The same choices with a lens."""
+        anchor = self._trainer.last_anchor if self._trainer else 0
+        with_lens = partial(replace, lens_parameter=lens[0], gate_quantile=lens[1], last_anchor=anchor)
+        return [with_lens(one) for one in dict.fromkeys(choices)]
 
-    def _quiet(self, choices: Sequence[Choice]) -> list[Choice]:
-        """Those under which documents that learned do not push in on bystanders."""
-        if not self._beside.queries:
+    def _spare_traffic(self, choices: Sequence[Choice]) -> list[Choice]:
+        """Choices under which documents that learned do not displace the results of unrelated traffic. What the lens of
+        a choice changes by itself does not count here."""
+        if not self._traffic.queries:
             return list(choices)
-        self._beside.outcomes(choices)  # all at once
-        alone = {
-            choice: replace(
-                NOTHING,
-                lens_parameter=choice.lens_parameter,
-                gate_quantile=choice.gate_quantile,
-                last_anchor=choice.last_anchor,
-            )
-            for choice in choices
+        self._traffic.outcomes(choices)  # all at once
+        lens_alone = {
+            one: NOTHING if one.lens_id is None else self._add_lens(one.lens_id, [NOTHING])[0] for one in choices
         }
-        return [choice for choice in choices if self._kept(choice) >= self._kept(alone[choice]) - INTRUDED]
+        return [one for one in choices if self._kept(one) >= self._kept(lens_alone[one]) - KEYS_LOSS]
 
     def _kept(self, choice: Choice) -> float:
-        """How much of what bystanders find untaught they find under a choice."""
-        return float(self._beside.outcomes([choice])[choice].mean()) if self._beside.queries else 1.0
+        """How much of its untaught results unrelated traffic keeps under a choice (nDCG@10)."""
+        return float(self._traffic.outcomes([choice])[choice].mean()) if self._traffic.queries else 1.0
 
-    def _chosen(self, grid: Sequence[Choice]) -> tuple[Choice, Outcomes[Choice]]:
-        choices = self._quiet(sparing(self.protected.outcomes(list(dict.fromkeys(grid))), NOTHING))
+    def _choose(self, grid: Sequence[Choice]) -> tuple[Choice, Outcomes[Choice]]:
+        """The best choice of a grid; and the expected outcomes of all that are allowed."""
+        choices = self._spare_traffic(safe_choices(self.protected.outcomes(list(dict.fromkeys(grid))), NOTHING))
         folds = [trial.outcomes_with_unrelated(choices) for trial in self.folds]
-        held_out = joined([asked for asked, _ in folds])
-        bystanders = joined([others for _, others in folds])
-        expected = traffic(held_out, bystanders, NOTHING, strangers=self.unrelated, untouched=self.untouched)
-        return choose(
-            held_out, expected, self.own.outcomes(choices), NOTHING, most_reserved=True, unrelated=self.unrelated
-        ), expected
-
-
-def _held(
-    retriever: Retriever,
-    attribution: Attribution,
-    inside: Judgements,
-    pools: Mapping[str, Ranking],
-    lenses: Mapping[Turn, Lens],
-) -> Trial:
-    """The queries of one fold, asked of what the other folds taught."""
-    others = attribution.leave_out(frozenset(inside.queries))
-    return Trial(retriever, others, inside.only(sample(inside.queries, ASKED)), pools, lenses)
+        held_out = join_folds([queries for queries, _ in folds])
+        as_unrelated = join_folds([unrelated for _, unrelated in folds])
+        expected = expect_traffic(held_out, as_unrelated, NOTHING, unrelated=self.unrelated, untouched=self.untouched)
+        taught = self.taught.outcomes(choices)
+        return choose(held_out, expected, taught, NOTHING, most_reserved=True, unrelated=self.unrelated), expected

@@ -13,13 +13,13 @@ from evokey.search.reach import Neighbours
 from evokey.search.retriever import Retriever
 from evokey.types import Numbers
 
-LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75)
+QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75)
 """Quantiles of the similarity between taught queries. What was learned may be limited to questions that are nearer to a
 taught query than one of these."""
-WEIGHTS_LEVEL = 0.25
+WEIGHTS_QUANTILE = 0.25
 """The quantile for learned fusion weights."""
 SLACK = 1e-4
-"""Subtracted from each level, so that rounding errors decide nothing."""
+"""Subtracted from each threshold, so that rounding errors decide nothing."""
 COMPARED = 512
 """Taught queries whose nearest other query is looked for."""
 ALMOST_ALL = 0.95
@@ -47,15 +47,15 @@ class Nearness:
         return np.asarray(table.max(axis=1, initial=EVERY_QUESTION))
 
     @property
-    def levels(self) -> tuple[float, ...]:
+    def thresholds(self) -> tuple[float, ...]:
         """Similarities that may be required of a question, the lowest first."""
-        found = np.quantile(self._between_taught, LEVELS, method="lower") - SLACK
+        found = np.quantile(self._between_taught, QUANTILES, method="lower") - SLACK
         return tuple(sorted({float(level) for level in found}))
 
     @property
-    def weights_level(self) -> float:
+    def weights_threshold(self) -> float:
         """The similarity that is required for learned fusion weights."""
-        return float(np.quantile(self._between_taught, WEIGHTS_LEVEL, method="lower") - SLACK)
+        return float(np.quantile(self._between_taught, WEIGHTS_QUANTILE, method="lower") - SLACK)
 
     def of_untouched(self, touched: Numbers) -> float:
         """The similarity to a taught query that almost no untouched document exceeds: people may ask about these

@@ -21,24 +21,22 @@ import numpy as np
 from scipy import sparse
 
 from evokey.errors import InvalidSettings
-from evokey.evolution.judgements import Judgements
-from evokey.evolution.policy import Log, Proposal
+from evokey.evolution.policy import Log, Proposal, TrainingData
 from evokey.evolution.saturation import Saturation
 from evokey.ledger.lessons import Success
 from evokey.scoring.block import Block, ordinals
 from evokey.scoring.late import bring
-from evokey.search.fusion import Fusion
 from evokey.search.overlay import UNTAUGHT, Overlay, Touched
 from evokey.search.retriever import Retriever
-from evokey.types import Choice, Numbers, Ranking, Scores
+from evokey.types import Choice, Numbers, Scores
 
 REPLAYED = Choice(step=1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    weighs: ClassVar[bool] = True
-    hears: ClassVar[bool] = False
+    depends_on_corpus: ClassVar[bool] = True
+    uses_traffic: ClassVar[bool] = False
     credits_retrieved: ClassVar[bool] = True
     x: int = 5
     capacity: int = 32
@@ -58,20 +56,11 @@ class Paper:
         if not 0 <= self.margin < 1:
             raise InvalidSettings(f"policy paper: margin must be from 0 to below 1, not {self.margin}")
 
-    def propose(
-        self,
-        retrievers: Sequence[Retriever],
-        fusion: Fusion,
-        lessons: Judgements,
-        pools: Mapping[str, Mapping[str, Ranking]],
-        protected: Judgements,
-        searched: Sequence[str] = (),
-    ) -> Proposal:
-        """No guard: whatever was verified is learned."""
-        choice = {one.name: REPLAYED for one in retrievers}
-        return Proposal(
-            choice, dict(zip(fusion.names, fusion.untaught, strict=True)), None, None, changes=bool(lessons.queries)
-        )
+    def propose(self, data: TrainingData) -> Proposal:
+        """There is no guard: whatever was verified is learned."""
+        choice = {one.name: REPLAYED for one in data.retrievers}
+        weights = dict(zip(data.fusion.names, data.fusion.untaught, strict=True))
+        return Proposal(choice, weights, None, None, changes=bool(data.lessons.queries))
 
     def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
         successes = [one for one in log.successes if one.retrieved]

@@ -1,4 +1,4 @@
-"""Plans, judged by the fused ranking: what all retrievers do together, and for which questions."""
+"""Plans: what all retrievers do together, and for which questions. They are scored by the fused ranking."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evokey.evolution.choosing import BEYOND_DOUBT, Outcomes, behind, choose, joined
-from evokey.evolution.crossfit import NOTHING, Fit
+from evokey.evolution.choosing import MUCH_BETTER, Outcomes, choose, errors_behind, join_folds
+from evokey.evolution.crossfit import CrossFit
 from evokey.evolution.folds import FOLDS
+from evokey.evolution.grid import NOTHING
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.ndcg import CUTOFF, TableNdcg, ideal_dcg
 from evokey.evolution.nearness import EVERY_QUESTION, Nearest, Nearness
+from evokey.evolution.policy import TrainingData
 from evokey.evolution.trial import Trial
-from evokey.search.fusion import DEPTH, Fusion, Weights
+from evokey.search.fusion import DEPTH, Weights
 from evokey.types import Choice, Ranking, Scores
 
-HARDLY = 0.1
-"""The share of held-out queries about documents that no other lesson touches, among all that might be, below which
-hardly anything is known of such questions."""
-SAME = 0.95
-"""The likeness of a question that is all but the same."""
+FEW_UNRELATED = 0.1
+"""If the share of unrelated held-out queries is below this part of the share of untouched documents, hardly anything is
+known about questions on these documents."""
+SAME_QUESTION = 0.95
+"""The similarity of a question that is almost the same."""
 
 
 class Plan(NamedTuple):
@@ -32,137 +34,140 @@ class Plan(NamedTuple):
     """One for each retriever."""
     weights: Weights
     """The weight of each in the fused score."""
-    least: float = EVERY_QUESTION
-    """How like a taught query a question must be for the plan to act on it."""
+    threshold: float = EVERY_QUESTION
+    """How similar to a taught query a question must be for the plan to act on it."""
 
     @property
     def reserve(self) -> float:
-        """How far recall rows hold back."""
+        """The smallest penalty of taught questions kept as keys."""
         return min(one.reserve for one in self.choices)
 
     @property
     def recalls(self) -> bool:
-        """Whether taught queries are kept as keys of every retriever, and nothing else is learned."""
+        """Whether taught questions are kept as keys of every retriever, and nothing else is learned."""
         return all(one.recalls for one in self.choices)
 
 
 @dataclass(frozen=True)
-class Judged:
-    """nDCG@10 of some queries under each plan, wherever it acts; and how near each is to a taught query."""
+class PlanOutcomes:
+    """nDCG@10 of some queries under each plan that acts on all of them; and their similarity to taught queries."""
 
-    outcomes: Mapping[Plan, Scores]
+    everywhere: Mapping[Plan, Scores]
     near: Nearest | None = None
-    sure: float = EVERY_QUESTION
-    """How near it must be for other weights than the untaught ones."""
+    weights_threshold: float = EVERY_QUESTION
+    """How similar a query must be for learned fusion weights."""
 
-    def at(self, plans: Iterable[Plan], untaught: Plan) -> dict[Plan, Scores]:
-        """The same under plans that act near taught queries alone: the untaught index answers the others."""
-        return {plan: self._at(plan, untaught) for plan in plans}
+    def of(self, plans: Iterable[Plan], untaught: Plan) -> dict[Plan, Scores]:
+        """Of plans with thresholds: the untaught index answers the queries that are not similar enough."""
+        return {plan: self._of(plan, untaught) for plan in plans}
 
-    def _at(self, plan: Plan, untaught: Plan) -> Scores:
-        whole = plan._replace(least=EVERY_QUESTION)
-        scores = self.outcomes[whole]
+    def _of(self, plan: Plan, untaught: Plan) -> Scores:
+        whole = plan._replace(threshold=EVERY_QUESTION)
+        scores = self.everywhere[whole]
         if self.near is None:
             return scores
         if plan.weights != untaught.weights:
-            usual = self.outcomes[whole._replace(weights=untaught.weights)]
-            scores = np.where(self.near >= self.sure, scores, usual)
-        return np.where(self.near >= plan.least, scores, self.outcomes[untaught])
+            usual = self.everywhere[whole._replace(weights=untaught.weights)]
+            scores = np.where(self.near >= self.weights_threshold, scores, usual)
+        return np.where(self.near >= plan.threshold, scores, self.everywhere[untaught])
 
 
-class Jury:
-    """Judges plans by the fused ranking."""
+class PlanScorer:
+    """Scores plans by the fused ranking, for each population of queries."""
 
-    def __init__(self, fits: Sequence[Fit], fusion: Fusion, lessons: Judgements, protected: Judgements) -> None:
-        self._fits, self._fusion, self._lessons, self._protected = fits, fusion, lessons, protected
-        measure = next((fit.retriever for fit in fits if fit.retriever.kind != "sparse"), None)
-        self.nearness = Nearness(measure, lessons.judged) if measure is not None and lessons.queries else None
+    def __init__(self, fits: Sequence[CrossFit], data: TrainingData) -> None:
+        self._fits, self._fusion, self._lessons, self._protected = fits, data.fusion, data.lessons, data.protected
+        self.untaught = Plan(tuple(NOTHING for _ in fits), data.fusion.untaught)
+        self._dense = next((fit for fit in fits if fit.retriever.kind != "sparse"), None)
+        self.nearness: Nearness | None = None
+        if self._dense is not None and data.lessons.queries:
+            self.nearness = Nearness(self._dense.retriever, data.lessons.judged)
+
+    @property
+    def unrelated(self) -> float:
+        """The share of unrelated held-out queries."""
+        return self._fits[0].unrelated
+
+    @property
+    def untouched(self) -> float:
+        """The share of untouched documents."""
+        return self._fits[0].untouched
 
     @cached_property
-    def floor(self) -> float:
-        """How near a question should be. Where hardly a lesson is about a document that no other lesson is about, it
-        cannot be told what questions about the others would lose: it should be nearer than these are."""
-        fit = self._fits[0]
-        if self.nearness is None or fit.unrelated >= HARDLY * fit.untouched:
+    def min_threshold(self) -> float:
+        """If hardly any lesson is about a document of its own, nothing says what questions on other documents would
+        lose: then a plan should act only on questions that are nearer to a taught query than these documents are."""
+        if self.nearness is None or self.unrelated >= FEW_UNRELATED * self.untouched:
             return EVERY_QUESTION
-        return self.nearness.of_untouched(fit.learners)
+        return self.nearness.of_untouched(self._fits[0].learners)
 
     @cached_property
-    def levels(self) -> tuple[float, ...]:
-        """How near a question may have to be, the least first."""
+    def thresholds(self) -> tuple[float, ...]:
+        """Similarities that a plan may require, the lowest first."""
         if self.nearness is None:
             return (EVERY_QUESTION,)
-        return tuple(sorted({EVERY_QUESTION, *self.nearness.levels, self.floor, SAME}))
+        return tuple(sorted({EVERY_QUESTION, *self.nearness.thresholds, self.min_threshold, SAME_QUESTION}))
 
     @cached_property
-    def weights_level(self) -> float:
-        """How near it must be for learned weights."""
-        return EVERY_QUESTION if self.nearness is None else max(self.nearness.weights_level, self.floor)
+    def weights_threshold(self) -> float:
+        """The similarity that is required for learned fusion weights."""
+        return EVERY_QUESTION if self.nearness is None else max(self.nearness.weights_threshold, self.min_threshold)
 
-    def protected(self, plans: Sequence[Plan]) -> Judged:
-        trials = [fit.protected for fit in self._fits]
-        return Judged(
-            self._judge(plans, trials, grades=self._protected.grades), self._near(trials[0].queries), self.weights_level
-        )
+    def protected(self, plans: Sequence[Plan]) -> PlanOutcomes:
+        return self._with_nearness(plans, [fit.protected for fit in self._fits], self._protected)
 
-    def held_out(self, plans: Sequence[Plan], *, bystanders: bool = False) -> Judged:
-        trials = [[fit.folds[index] for fit in self._fits] for index in range(FOLDS)]
+    def held_out(self, plans: Sequence[Plan], *, as_unrelated: bool = False) -> PlanOutcomes:
+        trials = [[fit.folds[fold] for fit in self._fits] for fold in range(FOLDS)]
         near = None
         if self.nearness is not None:
-            near = np.concatenate(
-                [self.nearness.measure(fold[0].queries, without=index) for index, fold in enumerate(trials)]
-            )
-        return Judged(
-            joined([self._judge(plans, fold, bystanders=bystanders) for fold in trials]), near, self.weights_level
-        )
+            measure = self.nearness.measure
+            near = np.concatenate([measure(trial[0].queries, without=fold) for fold, trial in enumerate(trials)])
+        outcomes = join_folds([self._score(plans, some, self._lessons, as_unrelated) for some in trials])
+        return PlanOutcomes(outcomes, near, self.weights_threshold)
 
-    def taught(self, plans: Sequence[Plan]) -> Judged:
-        return Judged(self._judge(plans, [fit.own for fit in self._fits]))
+    def taught(self, plans: Sequence[Plan]) -> PlanOutcomes:
+        return PlanOutcomes(self._score(plans, [fit.taught for fit in self._fits], self._lessons))
 
-    def traffic(self, plans: Sequence[Plan]) -> Judged | None:
-        """Questions of the traffic that are far from every lesson; None if there were none. What they find untaught
-        counts as right."""
-        measured = next((fit for fit in self._fits if fit.retriever.kind != "sparse"), self._fits[0])
-        found = {query: numbers for query in measured.strangers if (numbers := self._found(query))}
-        if not found:
+    def traffic(self, plans: Sequence[Plan]) -> PlanOutcomes | None:
+        """Queries of the traffic that are far from every lesson; None if there were none. Their untaught results count
+        as relevant."""
+        queries = (self._dense or self._fits[0]).unrelated_traffic
+        found = Judgements({query: numbers for query in queries if (numbers := self._search_untaught(query))}, {})
+        if not found.queries:
             return None
-        trials = [fit.ask(Judgements(found, {})) for fit in self._fits]
-        return Judged(self._judge(plans, trials, grades=found), self._near(trials[0].queries), self.weights_level)
+        return self._with_nearness(plans, [fit.score(found) for fit in self._fits], found)
 
-    def _found(self, query: str) -> dict[int, float]:
-        """What a query finds untaught: the first ten of the fused ranking."""
+    def _search_untaught(self, query: str) -> dict[int, float]:
+        """The first ten documents of the fused untaught ranking."""
         pools = [fit.pools[query] for fit in self._fits]
         trusts = [fit.retriever.lesson(query, {}).trust for fit in self._fits]
         fused = self._fusion.fused(pools, trusts, self._fusion.untaught, CUTOFF) if len(pools) > 1 else pools[0]
         return dict.fromkeys(fused.numbers[:CUTOFF].tolist(), 1.0)
 
-    def _near(self, asked: Sequence[str]) -> Nearest | None:
-        return None if self.nearness is None else self.nearness.measure(asked)
+    def _with_nearness(self, plans: Sequence[Plan], trials: Sequence[Trial], judgements: Judgements) -> PlanOutcomes:
+        near = None if self.nearness is None else self.nearness.measure(trials[0].queries)
+        return PlanOutcomes(self._score(plans, trials, judgements), near, self.weights_threshold)
 
-    def _judge(
-        self,
-        plans: Sequence[Plan],
-        trials: Sequence[Trial],
-        *,
-        bystanders: bool = False,
-        grades: Mapping[str, Mapping[int, float]] | None = None,
+    def _score(
+        self, plans: Sequence[Plan], trials: Sequence[Trial], judgements: Judgements, as_unrelated: bool = False
     ) -> dict[Plan, Scores]:
+        """nDCG@10 of the queries of a trial per retriever, under every plan."""
         if len(trials) == 1:
             choices = list(dict.fromkeys(plan.choices[0] for plan in plans))
-            outcomes = trials[0].outcomes_with_unrelated(choices)[1] if bystanders else trials[0].outcomes(choices)
+            outcomes = trials[0].outcomes_with_unrelated(choices)[1] if as_unrelated else trials[0].outcomes(choices)
             return {plan: outcomes[plan.choices[0]] for plan in plans}
         variants = [list(dict.fromkeys(plan.choices[part] for plan in plans)) for part in range(len(trials))]
         ranked = [
-            {choice: trial.rankings(choice, DEPTH, as_unrelated=bystanders) for choice in choices}
+            {choice: trial.rankings(choice, DEPTH, as_unrelated=as_unrelated) for choice in choices}
             for trial, choices in zip(trials, variants, strict=True)
         ]
-        known = self._lessons.grades if grades is None else grades
-        judged = [
-            self._fused(known[query], plans, variants, ranked, index) for index, query in enumerate(trials[0].queries)
+        scored = [
+            self._fuse(judgements.grades[query], plans, variants, ranked, index)
+            for index, query in enumerate(trials[0].queries)
         ]
-        return {plan: np.array([scores[column] for scores in judged]) for column, plan in enumerate(plans)}
+        return {plan: np.array([scores[column] for scores in scored]) for column, plan in enumerate(plans)}
 
-    def _fused(
+    def _fuse(
         self,
         grades: Mapping[int, float],
         plans: Sequence[Plan],
@@ -187,19 +192,25 @@ class Jury:
 
 
 def make_plans(
-    choices: Sequence[Choice], untaught: Plan, weightings: Sequence[Weights], recall: Sequence[float]
+    choices: Sequence[Choice], untaught: Plan, weightings: Sequence[Weights], penalties: Sequence[float]
 ) -> list[Plan]:
-    """Every retriever taught or not, and with the wrong pushed away or not, under all weightings; recall rows alone,
-    with these penalties; the untaught plan first."""
+    """Every retriever taught or not, with demotion or without, under all fusion weights; and taught questions kept as
+    keys, and nothing else, with these penalties. The untaught plan comes first."""
     variants = [dict.fromkeys((NOTHING, replace(one, demotion=0.0), one)) for one in choices]
-    rows = [untaught._replace(choices=tuple(Choice(penalty=penalty) for _ in choices)) for penalty in recall]
-    return list(dict.fromkeys([untaught, *rows, *(Plan(*both) for both in product(product(*variants), weightings))]))
+    only_keys = [same_choice(Choice(penalty=penalty), untaught) for penalty in penalties]
+    combined = (Plan(*both) for both in product(product(*variants), weightings))
+    return list(dict.fromkeys([untaught, *only_keys, *combined]))
+
+
+def same_choice(choice: Choice, untaught: Plan) -> Plan:
+    """A plan in which all retrievers make one choice."""
+    return untaught._replace(choices=tuple(choice for _ in untaught.choices))
 
 
 def choose_plan(
     held_out: Outcomes[Plan], expected: Outcomes[Plan], taught: Outcomes[Plan], untaught: Plan, unrelated: float
 ) -> Plan:
-    """Other weights than the untaught ones only if they are better beyond doubt: they change every ranking."""
+    """Learned fusion weights only if they are much better: they change every ranking."""
     usual = {plan: scores for plan, scores in held_out.items() if plan.weights == untaught.weights}
     plan, other = (choose(some, expected, taught, untaught, unrelated=unrelated) for some in (usual, held_out))
-    return other if behind(expected[other], expected[plan]) > BEYOND_DOUBT else plan
+    return other if errors_behind(expected[other], expected[plan]) > MUCH_BETTER else plan

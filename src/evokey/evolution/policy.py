@@ -1,11 +1,11 @@
-"""What a policy is asked for, and what it answers."""
+"""The policy seam: what a policy is given, what it returns, and when it is called."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from evokey.evolution.judgements import Judgements, merge_votes
 from evokey.evolution.restricted import Own, split
@@ -18,17 +18,38 @@ from evokey.types import Choice, Quality, Ranking, Reach
 
 
 @dataclass(frozen=True, slots=True)
+class TrainingData:
+    """What a policy learns from."""
+
+    retrievers: Sequence[Retriever]
+    fusion: Fusion
+    lessons: Judgements
+    pools: Mapping[str, Mapping[str, Ranking]]
+    """Retriever → query → its untaught top documents: of the taught and protected queries, and of the traffic."""
+    protected: Judgements
+    """Queries that must not get worse."""
+    traffic: Sequence[str] = ()
+    """A sample of other queries that were searched; empty unless the policy uses traffic."""
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
+    """What a policy would publish."""
+
     choice: Mapping[str, Choice]
+    """By retriever."""
     weights: Mapping[str, float]
+    """The share of each retriever in the fused score."""
     held_out: Quality | None
+    """Of held-out queries; None if nothing was cross-validated."""
     taught: Quality | None
+    """Of the taught queries; None if the policy does not measure them."""
     changes: bool
     """Whether it differs from the untaught index."""
     reach: Reach | None = None
     """Which questions it acts on; None: on all of them."""
     unrelated: Quality | None = None
-    """What it does to questions about other things."""
+    """Of unrelated questions."""
 
 
 @dataclass(frozen=True)
@@ -71,33 +92,32 @@ class Log:
 
 
 class Policy(Protocol):
-    """A policy may also say credits_retrieved = True: it credits all that a verified query retrieved (the paper's
-    rule), which is then recorded with each lesson."""
+    """Decides what is learned from the lessons, and turns it into an overlay for each retriever.
 
-    weighs: ClassVar[bool]
-    """Whether a document that comes may change what others have learned, because BM25's weights follow it. (Units
-    share their credit by these weights, and chunks are chosen by them, under any policy.)"""
+    A policy is built once for a memory, from its settings. It must be a function of what it is given: the same lessons
+    and documents, the same proposal and the same overlays. It may also set credits_retrieved = True: then it credits
+    everything that a verified query retrieved (the paper's rule), which is recorded with each lesson.
+    """
 
     @property
-    def hears(self) -> bool:
-        """Whether it looks at the traffic: that takes the pools of some queries more."""
+    def depends_on_corpus(self) -> bool:
+        """Read when documents are added: whether a new document may change what other documents learned, because
+        BM25's weights change with the corpus. If so, overlays are made again."""
         ...
 
-    def propose(
-        self,
-        retrievers: Sequence[Retriever],
-        fusion: Fusion,
-        lessons: Judgements,
-        pools: Mapping[str, Mapping[str, Ranking]],
-        protected: Judgements,
-        searched: Sequence[str] = (),
-    ) -> Proposal:
-        """What the lessons are worth; `protected` are queries that must not get worse, and `searched` a sample of
-        what else was asked (its pools are among the others)."""
+    @property
+    def uses_traffic(self) -> bool:
+        """Read before `propose`: whether it wants a sample of the searched queries."""
+        ...
+
+    def propose(self, data: TrainingData) -> Proposal:
+        """Called by evolve, and again when lessons are forgotten or documents encoded anew: what should be learned from
+        these lessons? It is published if it differs from the current epoch."""
         ...
 
     def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
-        """What the lessons of a log give to one retriever, with a choice once made."""
+        """Called when an epoch is opened, once for each retriever whose choice is not "nothing": what the lessons of
+        the log give to this retriever, with the choice of an earlier proposal."""
         ...
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from evokey.errors import InvalidInput
 from evokey.evolution import pools as pools_
 from evokey.evolution.judgements import Judgements
-from evokey.evolution.policy import Log, Policy, Proposal
+from evokey.evolution.policy import Log, Policy, Proposal, TrainingData
 from evokey.evolution.restricted import Own
 from evokey.ledger.ledger import Ledger
 from evokey.search.index import Index
@@ -49,14 +49,14 @@ def _judge(index: Index, ledger: Ledger, policy: Policy, lessons: Judgements, *,
 def _ask(index: Index, ledger: Ledger, policy: Policy, lessons: Judgements, *, keep: bool) -> Proposal:
     protected = Judgements(protected_queries(index, ledger), {})
     known = {*lessons.queries, *protected.queries}
-    searched = ledger.traffic.queries() if policy.hears else []
+    searched = ledger.traffic.queries() if policy.uses_traffic else []
     traffic = tuple(query for query in searched if query not in known)[:SEARCHED]
     wanted = list(dict.fromkeys([*lessons.queries, *protected.queries, *traffic]))
     pools = {
         one.name: pools_.update(one, wanted, ledger.pools, index.position, index.live, keep=keep)
         for one in index.retrievers
     }
-    return policy.propose(index.retrievers, index.fusion, lessons, pools, protected, traffic)
+    return policy.propose(TrainingData(index.retrievers, index.fusion, lessons, pools, protected, traffic))
 
 
 def protected_queries(index: Index, ledger: Ledger) -> dict[str, Mapping[int, float]]:

@@ -1,16 +1,15 @@
-"""Restricted documents learn from their own lessons alone, and nobody else learns from these.
+"""Restricted documents learn only from their own lessons, and no other document learns from these.
 
-The lessons are split by document before a policy sees them. From the public part alone come the choice, the
-frequencies of taught words, the lens and the fusion weights, and what is decided about publishing them. A restricted
-document is then touched by its own lessons, with the public choice; every constant comes from the public part or from
-that document alone:
+The lessons are split by document before a policy sees them. The choice, the frequencies of taught words, the lens, the
+fusion weights and the decision to publish them come from the public part only. A restricted document then learns from
+its own lessons, with the public choice; every constant comes from the public part or from that document:
 
     c           the weight of its heaviest lesson, instead of the median mass of all taught rows
     n           the public documents that the query credits, and this one
     units       of the lessons that name it
-    new words   a word that no document has weighs what an unheard word weighs, whether it was taught or not
+    new words   a word that no document has gets the weight of an unknown word, whether it was taught or not
 
-So a search among other documents has the same bits with these lessons and without, whichever documents it is among.
+So a search among other documents gives the same bits with these lessons and without them.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from evokey.search.retriever import Retriever
 from evokey.types import Choice, Scores
 
 SAFE = 0.1
-"""The penalty of recall rows where the public choice has none: what was taught is found again, and little else is
-disturbed."""
+"""The penalty of taught questions kept as keys where the public choice keeps none: what was taught is found again, and
+little else changes."""
 UnitLesson = tuple[str, Sequence[str], Sequence[int]]
 """A query, its units, and the documents that the lesson holds for."""
 
@@ -61,20 +60,20 @@ class OwnAttribution(Attribution):
 
 
 def split(votes: Iterable[Vote], lessons: Sequence[UnitLesson], restricted: Collection[int]) -> tuple[Judgements, Own]:
-    """What is taught about public documents, and about restricted ones (their numbers are given). A lesson that names
-    both is split in two; its units go with both."""
-    heard = list(votes)
-    public = merge_votes(_about(heard, restricted, inside=False), _public_units(lessons, restricted))
+    """The judgements on public documents, and on restricted ones (their numbers are given). A lesson that names both is
+    split in two; its units go to both."""
+    votes = list(votes)
+    public = merge_votes(_select(votes, restricted, inside=False), _public_units(lessons, restricted))
     units, own_units = _own_units(lessons, restricted)
-    own = merge_votes(_about(heard, restricted, inside=True), units)
+    own = merge_votes(_select(votes, restricted, inside=True), units)
     credited = {query: len(public.grades.get(query, ())) for query in own.grades}
     return public, Own(own.grades, own.units, own.wrong, own_units, credited)
 
 
-def _about(votes: Iterable[Vote], restricted: Collection[int], *, inside: bool) -> Iterable[Vote]:
-    """What votes say about restricted documents, or about the others."""
-    for query, actor, said in votes:
-        kept = {number: grade for number, grade in said.items() if (number in restricted) is inside}
+def _select(votes: Iterable[Vote], restricted: Collection[int], *, inside: bool) -> Iterable[Vote]:
+    """The votes on restricted documents (inside), or on the others."""
+    for query, actor, verdicts in votes:
+        kept = {number: grade for number, grade in verdicts.items() if (number in restricted) is inside}
         if kept:
             yield query, actor, kept
 
@@ -102,18 +101,18 @@ def _own_units(
 
 
 def overlay(retriever: Retriever, lessons: Own, choice: Choice) -> Overlay | None:
-    """What restricted documents have learned, with the choice that the public lessons made; None if nothing."""
+    """What restricted documents learned, with the choice that came from the public lessons; None if nothing."""
     if choice.penalty is None:
         choice = replace(choice, penalty=SAFE)
-    heard = lessons if choice.demotion else replace(lessons, wrong={})
-    if not (heard.grades or heard.wrong):
+    used = lessons if choice.demotion else replace(lessons, wrong={})
+    if not (used.grades or used.wrong):
         return None
-    made = _attribute(retriever, heard).overlay(choice)
-    if choice.demotion and made.against is None:  # reckoned in one way, whether another document was wrong or none
-        against = choice.step * made.evidence
+    found = _attribute(retriever, used).overlay(choice)
+    if choice.demotion and found.against is None:  # computed in one way, whether another document was wrong or not
+        against = choice.step * found.evidence
         against.eliminate_zeros()
-        made = replace(made, against=against)
-    return replace(made, learned={}) if len(made.documents) else None
+        found = replace(found, against=against)
+    return replace(found, learned={}) if len(found.documents) else None
 
 
 def _attribute(retriever: Retriever, lessons: Own) -> OwnAttribution:
