@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from conftest import DATA, Opener
 
 import evokey
 from evokey import registry
-from evokey.encoders.presets import PRESETS, preset
+from evokey.encoders.presets import PRESETS, preset, query_instruction
 from evokey.errors import InvalidSettings
 
 NEEDS = "SKIPPED FOR WANT OF A PACKAGE: pip install 'evokey[export]'"
@@ -209,6 +210,37 @@ def test_a_folder_is_a_model_and_prefixes_go_before_the_text(bert: Path) -> None
     with torch.no_grad():
         hidden = transformers.AutoModel.from_pretrained(bert).eval()(**ids).last_hidden_state[0].mean(dim=0).numpy()
     assert plain.queries(["birds fly"])[0] == pytest.approx(hidden / np.linalg.norm(hidden), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("place", "named"),
+    [
+        ("bge-base-en-v1.5", ""),
+        ("BAAI_bge-large-en-v1.5", ""),
+        ("models--BAAI--bge-small-en/snapshots/0123abcd", ""),
+        ("mine", "/root/.cache/torch/sentence_transformers/BAAI_bge-base-en/"),
+    ],
+)
+def test_bges_instruction_goes_before_queries_of_a_folder_too(
+    bert: Path, tmp_path: Path, place: str, named: str
+) -> None:
+    folder = tmp_path / place
+    shutil.copytree(bert, folder)
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"_name_or_path": named}), "utf-8")
+    encoder, plain = SentenceTransformers(str(folder)), SentenceTransformers(str(bert))
+    told = "Represent this sentence for searching relevant passages: owls"
+    assert encoder.queries(["owls"]) == pytest.approx(plain.documents([told]), abs=1e-6)
+    assert encoder.documents(["owls"]) == pytest.approx(plain.documents(["owls"]), abs=1e-6)
+    assert "/query_prefix='Represent" in encoder.identity, "queries are other vectors now, and the identity says so"
+    bare = SentenceTransformers(str(folder), query_prefix="")
+    assert bare.queries(["owls"]) == pytest.approx(plain.queries(["owls"]), abs=1e-6)
+
+
+def test_no_instruction_is_guessed_for_other_folders(bert: Path, tmp_path: Path) -> None:
+    for name in ("bge-m3", "bge-base-zh-v1.5", "notbge-base-en", "all-MiniLM"):
+        assert query_instruction(tmp_path / name) is None
+    assert SentenceTransformers(str(bert)).query_prefix is None
 
 
 def test_the_identity_of_a_folder_follows_its_weights_and_not_its_place(bert: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from conftest import _records as records
 from expanders.scripted import Scripted, make
 
 import evokey
-from evokey import registry
+from evokey import registry, settings
 from evokey.errors import ExpansionFailed, InvalidSettings, LLMFailed, UnknownComponent
 from evokey.expanders.given import Given
 from evokey.llm.prompts import packaged
@@ -229,6 +229,42 @@ def test_bge_rewriter_takes_several_rewrites_from_the_response(caplog: pytest.Lo
     assert f"## Task\nExplain.\n\n## Input\n{QUERY}" in llm.asked[0]
 
 
+@pytest.mark.parametrize("name", ASKING)
+def test_every_method_takes_a_prompt_as_a_file_or_as_a_text(name: str, tmp_path: Path) -> None:
+    places = packaged(name).places
+    text = "My own way.\n---\n" + " / ".join(f"{{{{{place}}}}}" for place in places)
+    file = tmp_path / "mine.md"
+    file.write_text(text, "utf-8")
+    for prompt in (text, file, str(file)):
+        expander, llm = told(name, prompt=prompt)
+        assert expander.expand(QUERY, nothing).texts
+        assert QUERY in llm.asked[0] and "{{" not in llm.asked[0]
+        assert expander.identity != told(name)[0].identity
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_a_prompt_that_lacks_what_the_method_fills_in_is_refused_by_the_place_it_lacks(name: str) -> None:
+    places = packaged(name).places
+    assert "query" in places
+    for missing in places:
+        text = " ".join(f"{{{{{place}}}}}" for place in places if place != missing) + "\n"
+        with pytest.raises(
+            InvalidSettings, match=rf"{name}: the prompt has no place for \{{\{{{missing}\}}\}}; write it"
+        ):
+            make(name, Scripted(""), prompt=text)
+    with pytest.raises(InvalidSettings, match=r"cannot be read as a UTF-8 file .*; a prompt is a file, or a text with"):
+        make(name, Scripted(""), prompt="Reword it.")
+
+
+def test_a_memory_keeps_a_prompt_that_was_given_as_a_text(tmp_path: Path) -> None:
+    """It reaches nothing outside the directory, so opening it again needs nobody's word."""
+    said = {"name": "hyde", "prompt": 'Say "more"\nabout {{query}}'}
+    with evokey.open(tmp_path / "kb", encoder="bm25", expander=said, llm="llamacpp") as memory:
+        memory.add([Document("a", "owls hunt mice")])
+    with evokey.open(tmp_path / "kb"):
+        assert settings.read(tmp_path / "kb" / settings.FILE).expander == said
+
+
 def test_a_prompt_of_ones_own(tmp_path: Path) -> None:
     prompt = tmp_path / "mine.md"
     prompt.write_text("Reword for a lawyer: {{ query }}")
@@ -237,7 +273,7 @@ def test_a_prompt_of_ones_own(tmp_path: Path) -> None:
     assert llm.asked == ["Reword for a lawyer: one nostril"]
     assert expander.identity != told("custom-rewriter")[0].identity
     prompt.write_text("Reword it.")
-    with pytest.raises(InvalidSettings, match=r"mine\.md has no place for the query; write \{\{query\}\}"):
+    with pytest.raises(InvalidSettings, match=r"mine\.md has no place for \{\{query\}\}; write it where"):
         make("custom-rewriter", llm, prompt=prompt)
     with pytest.raises(InvalidSettings, match=r"gone\.md cannot be read"):
         make("custom-rewriter", llm, prompt=tmp_path / "gone.md")
@@ -248,6 +284,16 @@ def test_turbo_needs_a_model_or_the_t5_backend() -> None:
         make("turbo-rewriter")
     with pytest.raises(InvalidSettings, match="no backend 'bart'; choose one of: llm, t5"):
         make("turbo-rewriter", backend="bart")
+
+
+def test_the_t5_of_the_paper_is_the_default_and_sees_the_words_it_was_trained_with() -> None:
+    own = make("turbo-rewriter", backend="t5")
+    assert own.identity.startswith("turbo-rewriter/t5/catyung/t5l-turbo-hotpot-0331/")
+    assert own.prompt.text == "rewrite a better search query: {{query}}"  # type: ignore[attr-defined]
+    other = make("turbo-rewriter", backend="t5", model="some/other")
+    assert other.prompt.text == "{{query}}"  # type: ignore[attr-defined]
+    said = make("turbo-rewriter", backend="t5", prompt="paraphrase: {{query}}")
+    assert said.prompt.text == "paraphrase: {{query}}"  # type: ignore[attr-defined]
 
 
 def test_a_t5_rewriter_runs_through_transformers(tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from evokey.encoders.hub import folder_of, identity_of, quiet
-from evokey.encoders.presets import preset
+from evokey.encoders.presets import preset, query_instruction
 from evokey.errors import InvalidSettings
 from evokey.protocols import Cost
 from evokey.registry import needs
@@ -40,7 +41,9 @@ class SentenceTransformers:
         threads: int | None = None,
     ) -> None:
         positive(batch_size=batch_size, max_length=max_length, threads=threads)
-        known = preset(model)
+        known, folder = preset(model), Path(model).expanduser()
+        if known is None and query_prefix is None and folder.is_dir():
+            query_prefix = query_instruction(folder)
         self.model, self.revision, self.device, self.batch_size = model, revision, device, batch_size
         self.max_length, self.threads = max_length, threads
         self.query_prefix = known.query_prefix if known and query_prefix is None else query_prefix

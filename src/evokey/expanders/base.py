@@ -6,17 +6,18 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from evokey.errors import ExpansionFailed, InvalidSettings, ServiceFailed
 from evokey.expanders.units import LONGEST, MOST, tidy
-from evokey.llm.prompts import Prompt, packaged
+from evokey.llm.prompts import Prompt, choose
 from evokey.protocols import LLM, Look
 from evokey.types import Expansion, Spent, Unit
 
 
 class LLMExpander(ABC):
-    """Asks once, with the prompt of its name."""
+    """Asks once, with the prompt of its name, or with one of the user's own: a file, or a text."""
 
     name: ClassVar[str]
     search: ClassVar[str] = "blend"
@@ -32,13 +33,13 @@ class LLMExpander(ABC):
         temperature: float = 0.0,
         units: int = MOST,
         longest: int = LONGEST,
-        prompt: Prompt | None = None,
+        prompt: Prompt | str | Path | None = None,
     ) -> None:
         self.max_tokens = self.tokens if max_tokens is None else max_tokens
         check(self.name, max_tokens=self.max_tokens, units=units, longest=longest)
         self.llm, self.temperature = llm, temperature
         self.most, self.longest = units, longest
-        self.prompt = prompt or packaged(self.name)
+        self.prompt = choose(prompt, self.name)
         self.identity = f"{self.name}/{llm.identity}/{self.prompt.hash[:12]}"
 
     @abstractmethod

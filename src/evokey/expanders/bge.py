@@ -8,12 +8,14 @@ in this form too. Serve the model behind an OpenAI-compatible address, or as GGU
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from evokey.errors import ExpansionFailed
 from evokey.expanders import parse, units
 from evokey.expanders.base import LLMExpander, Told, check
 from evokey.expanders.units import LONGEST, MOST, tidy
+from evokey.llm.prompts import Prompt
 from evokey.protocols import LLM, Look
 from evokey.types import Expansion, Spent, Unit
 
@@ -34,8 +36,11 @@ class BGERewriter(LLMExpander):
         temperature: float = 0.6,
         units: int = MOST,
         longest: int = LONGEST,
+        prompt: Prompt | str | Path | None = None,
     ) -> None:
-        super().__init__(llm, max_tokens=max_tokens, temperature=temperature, units=units, longest=longest)
+        super().__init__(
+            llm, max_tokens=max_tokens, temperature=temperature, units=units, longest=longest, prompt=prompt
+        )
         check(self.name, rewrites=rewrites)
         self.task, self.rewrites = task, rewrites
 

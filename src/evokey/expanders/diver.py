@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from evokey.errors import ExpansionFailed
 from evokey.expanders import parse, units
 from evokey.expanders.base import LLMExpander, Told, check
 from evokey.expanders.units import LONGEST, MOST, shortened, tidy
+from evokey.llm.prompts import Prompt
 from evokey.protocols import LLM, Look
 from evokey.types import Document, Expansion, Spent, Unit
 
@@ -34,8 +36,11 @@ class Diver(LLMExpander):
         temperature: float = 0.0,
         units: int = MOST,
         longest: int = LONGEST,
+        prompt: Prompt | str | Path | None = None,
     ) -> None:
-        super().__init__(llm, max_tokens=max_tokens, temperature=temperature, units=units, longest=longest)
+        super().__init__(
+            llm, max_tokens=max_tokens, temperature=temperature, units=units, longest=longest, prompt=prompt
+        )
         check(self.name, rounds=rounds, documents=documents, passage=passage)
         self.rounds, self.documents, self.passage = rounds, documents, passage
 

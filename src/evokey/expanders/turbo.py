@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar
 
 from evokey.errors import InvalidSettings, UnknownComponent
@@ -15,8 +16,11 @@ from evokey.llm.prompts import Prompt
 from evokey.protocols import LLM
 from evokey.types import Completion, Message, Spent, Unit
 
-REWRITER = "prhegde/t5-query-reformulation-RL"
-"""A T5-base trained to reword queries, on the Hugging Face hub. Any folder or hub name of a T5 will do."""
+REWRITER = "catyung/t5l-turbo-hotpot-0331"
+"""The paper's T5L-Turbo: the T5-large (770M) of Ma et al. 2023, on the Hugging Face hub. Any folder or hub name of a T5
+will do."""
+REWRITER_PREFIX = "rewrite a better search query: "
+"""What that model was trained to see before a query."""
 
 
 class TurboRewriter(LLMExpander):
@@ -29,18 +33,21 @@ class TurboRewriter(LLMExpander):
         *,
         backend: str = "llm",
         model: str = REWRITER,
-        prefix: str = "",
+        prefix: str | None = None,
         rewrites: int = 3,
         max_tokens: int | None = None,
         temperature: float = 0.0,
         units: int = 4,
         longest: int = LONGEST,
+        prompt: Prompt | str | Path | None = None,
     ) -> None:
+        """prefix: what a T5 sees before the query, unless a prompt says it all; every T5 was trained with its own."""
         one_of(self.name, "backend", backend, ("llm", "t5"))
         check(self.name, rewrites=rewrites)
-        asked, prompt = llm, None
-        if backend == "t5":
-            asked, prompt = T5(model, rewrites), Prompt(prefix + "{{query}}")
+        asked = T5(model, rewrites) if backend == "t5" else llm
+        if backend == "t5" and prompt is None:
+            known = REWRITER_PREFIX if model == REWRITER else ""
+            prompt = Prompt((known if prefix is None else prefix) + "{{query}}")
         if asked is None:
             raise InvalidSettings(f"expander {self.name!r} asks a language model, and none is set; or say backend='t5'")
         super().__init__(

@@ -33,6 +33,11 @@ class Prompt:
         return digest(self.text)
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """What is filled in, each once."""
+        return tuple(dict.fromkeys(_PLACE.findall(self.text)))
+
+    @property
     def words(self) -> str:
         """What the prompt itself says: a model that repeats it has not answered."""
         return _PLACE.sub(" ", self.text)
@@ -53,12 +58,32 @@ def packaged(name: str, room: str = "expanders") -> Prompt:
     return Prompt((files(f"evokey.{room}") / "prompts" / f"{name}.md").read_text("utf-8"))
 
 
-def written(path: str | Path) -> Prompt:
-    """A prompt of the user's own, in which {{query}} says where the query goes."""
+def is_text(given: str | Path) -> bool:
+    """Whether a prompt of the user's own is given as its text, and not as a file: it has a place, or several lines."""
+    return isinstance(given, str) and ("{{" in given or "\n" in given)
+
+
+def choose(given: Prompt | str | Path | None, name: str, room: str = "expanders") -> Prompt:
+    """The packaged prompt, or the user's own, as a file or a text, with every place that the packaged one has."""
+    packed = packaged(name, room)
+    if given is None:
+        return packed
+    prompt = given if isinstance(given, Prompt) else Prompt(str(given) if is_text(given) else _read(Path(given)))
+    missing = [place for place in packed.places if place not in prompt.places]
+    if missing:
+        source = "the prompt" if isinstance(given, Prompt) or is_text(given) else f"the prompt {given}"
+        raise InvalidSettings(
+            f"{name}: {source} has no place for {' and '.join(f'{{{{{one}}}}}' for one in missing)}; "
+            f"write it where {name} is to fill it in"
+        )
+    return prompt
+
+
+def _read(path: Path) -> str:
     try:
-        text = Path(path).read_text("utf-8")
+        return path.expanduser().read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSettings(f"the prompt {path} cannot be read as UTF-8 text: {error}") from error
-    if "query" not in _PLACE.findall(text):
-        raise InvalidSettings(f"the prompt {path} has no place for the query; write {{{{query}}}} where it belongs")
-    return Prompt(text)
+        raise InvalidSettings(
+            f"the prompt {path} cannot be read as a UTF-8 file ({error}); "
+            f"a prompt is a file, or a text with {{{{query}}}}"
+        ) from error

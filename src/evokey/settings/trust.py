@@ -26,6 +26,7 @@ from filelock import FileLock
 from evokey import registry
 from evokey.encoders.presets import preset
 from evokey.errors import InvalidSettings, NotAllowed, UnknownComponent
+from evokey.llm.prompts import is_text
 
 FILES = frozenset({"at", "file", "folder", "queries", "prompt"})
 """Options that name a file or a folder to read or write. Those inside the memory's directory are its own."""
@@ -112,7 +113,7 @@ def _needs(one: Component, folder: Path) -> Iterator[Need]:
     else:
         yield from _needs_of_foreign(one)
     for option in sorted(FILES & one.options.keys()):
-        if isinstance(one.options[option], str):
+        if isinstance(one.options[option], str) and not (option == "prompt" and is_text(one.options[option])):
             yield from outside(f"{one.setting}.{option}", Path(one.options[option]).expanduser(), folder)
     for option in sorted(registry.INSIDE.keys() & one.options.keys()):
         held, kind = one.options[option], registry.INSIDE[option]
