@@ -14,7 +14,7 @@ from evokey.errors import UnknownComponent
 
 SOURCE = Path(evokey.__file__).parent
 ORDER = [
-    ["types", "errors", "http"],
+    ["types", "errors", "http", "filters"],
     ["scoring"],
     ["protocols", "registry", "erasure"],
     ["encoders"],

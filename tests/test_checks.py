@@ -304,20 +304,6 @@ def test_a_vector_of_any_size_has_a_direction(size: float) -> None:
     np.testing.assert_allclose(checks.vectors([[3 * size, 4 * size]], 1), [[0.6, 0.8]], rtol=1e-6)
 
 
-# ---- filters
-
-
-@pytest.mark.parametrize("where", [{}, {"lang": "en"}, {"lang": ["en", "de"], "year": 2020}])
-def test_a_filter_is_a_mapping_of_fields(where: dict[str, Any]) -> None:
-    assert checks.filter(where) == where
-
-
-@pytest.mark.parametrize("where", ["lang=en", ["lang", "en"], {1: "en"}, {("a", "b"): 1}], ids=repr)
-def test_what_is_no_filter_is_refused_with_one_that_is(where: Any) -> None:
-    with pytest.raises(InvalidFilter, match=r'where is a mapping .*like \{"lang": "en"\}, not '):
-        checks.filter(where)
-
-
 # ---- what is too much
 
 

@@ -161,7 +161,7 @@ def seen(memory: Memory, epochs: Sequence[int], readers: Sequence[str]) -> list[
             for way in ("blend", "concat", "fuse"):
                 expansion = Expansion(query, (Unit("river quark"), Unit("bread"), Unit("cloud", False)), "test", way)
                 found.append(bits(memory.search(query, 8, where, expansion=expansion)))
-    mine = [one.id for one in memory.ledger.documents.fetch(memory.ledger.documents.where(where).tolist()).values()]
+    mine = [one.id for one in memory.ledger.documents.fetch(memory.searcher.filter(where)).values()]
     for id in sorted(mine)[:6]:
         found.append(repr(memory.explain(id, PROBES[2], where=where, **_vector(memory, PROBES[2])).to_dict()))
     found += [(one.document, one.taught_after, one.moved_after) for one in _changes(memory, epochs, where)]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from evokey.errors import InvalidDocument, InvalidFilter, InvalidInput, InvalidQuery, InvalidVector
+from evokey.filters import LISTS, OPERATORS, ORDERS, And, Compare, Filter, Not, Or, Where
 from evokey.types import Document, Vectors
 
 Graded = Iterable[str] | Mapping[str, float]
@@ -24,7 +25,10 @@ DEEPEST = 50
 MOST_TEXTS = 1_000
 """Units of a lesson, or expected answers of a query."""
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
-BOUNDS = {"lt", "lte", "gt", "gte"}
+BOUNDS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+LOGIC = ("AND", "OR", "NOT")
+MOST_CONDITIONS = 1_000
+"""Conditions of a filter; a list of values for one field may be longer."""
 FIELDS = {"id", "text", "title", "metadata"}
 LONGEST_SHOWN, MOST_LISTED = 200, 20
 """Characters of a value, and names in a row, that an error shows."""
@@ -295,37 +299,98 @@ def vectors(given: Any, rows: int) -> Vectors:
     return np.asarray(matrix / np.linalg.norm(matrix, axis=1, keepdims=True), np.float32)
 
 
-def filter(where: Mapping[str, Any]) -> Mapping[str, Any]:
+def filter(where: Where) -> Filter:
+    """A filter, from its shorthand ({"lang": "en"}), from Haystack's JSON, or as it is."""
+    found = _filter(where, DEEPEST)
+    count = _conditions(found)
+    if count > MOST_CONDITIONS:
+        raise InvalidFilter(f"where has {count:,} conditions; at most {MOST_CONDITIONS:,} are taken: use in")
+    return found
+
+
+def _conditions(found: Filter) -> int:
+    level, count = [found], 0
+    while level:
+        one = level.pop()
+        count += 1
+        level += [one.condition] if isinstance(one, Not) else one.conditions if isinstance(one, And | Or) else ()
+    return count
+
+
+def _filter(where: Any, depth: int) -> Filter:
+    if depth < 1:
+        raise InvalidFilter(f"where has conditions more than {DEEPEST} deep; make it flatter")
+    if isinstance(where, Compare):
+        return _compare(where.field, where.operator, where.value)
+    if isinstance(where, And | Or):
+        return type(where)(tuple(_filter(one, depth - 1) for one in where.conditions))
+    if isinstance(where, Not):
+        return Not(_filter(where.condition, depth - 1))
     if not isinstance(where, Mapping) or not all(isinstance(field, str) for field in where):
         raise InvalidFilter(f'where is a mapping of field names to values, like {{"lang": "en"}}, not {shown(where)}')
-    for field, wanted in where.items():
-        if isinstance(wanted, Mapping):
-            _check_range(field, wanted)
-            continue
-        for value in wanted if isinstance(wanted, list | tuple | set | frozenset) else [wanted]:
-            _check_condition(field, value)
-    return where
+    if where.get("operator") in (*LOGIC, *OPERATORS):
+        return _from_json(where, depth)
+    return And(tuple(one for field, wanted in where.items() for one in _shorthand(field, wanted)))
 
 
-def _check_range(field: str, bounds: Mapping[Any, Any]) -> None:
-    if not bounds or set(bounds) - BOUNDS:
+def _from_json(where: Mapping[str, Any], depth: int) -> Filter:
+    operator = where["operator"]
+    wanted = {"operator", "conditions"} if operator in LOGIC else {"operator", "field", "value"}
+    if set(where) != wanted:
+        raise InvalidFilter(f"where: a condition with {operator} has {', '.join(sorted(wanted))}, not {listed(where)}")
+    if operator in LOGIC:
+        if not isinstance(where["conditions"], list | tuple):
+            raise InvalidFilter(f"where: the conditions of {operator} are a list, not {shown(where['conditions'])}")
+        inside = tuple(_filter(one, depth - 1) for one in where["conditions"])
+        if operator == "NOT":
+            return Not(inside[0] if len(inside) == 1 else And(inside))
+        return Or(inside) if operator == "OR" else And(inside)
+    field = where["field"]
+    if not isinstance(field, str):
+        raise InvalidFilter(f"where: a field is a name, such as meta.lang, not {shown(field)}")
+    return _compare(field.removeprefix("meta."), operator, where["value"])
+
+
+def _shorthand(field: str, wanted: Any) -> Iterator[Compare]:
+    if isinstance(wanted, Mapping):
+        if not wanted or set(wanted) - set(BOUNDS):
+            raise InvalidFilter(
+                f"where[{shown(field)}] is a range of {', '.join(sorted(BOUNDS))}, not {shown(dict(wanted))}"
+            )
+        for bound, value in wanted.items():
+            yield _compare(field, BOUNDS[bound], value)
+    else:
+        several = isinstance(wanted, list | tuple | set | frozenset)
+        yield _compare(field, "in" if several else "==", wanted)
+
+
+def _compare(field: str, operator: str, value: Any) -> Compare:
+    if operator not in OPERATORS:
+        raise InvalidFilter(f"where[{shown(field)}]: there is no operator {shown(operator)}: {', '.join(OPERATORS)}")
+    if operator in LISTS:
+        if not isinstance(value, list | tuple | set | frozenset):
+            raise InvalidFilter(f"where[{shown(field)}]: {operator} takes a list of values, not {shown(value)}")
+        value = tuple(value)
+    elif operator in ORDERS and (isinstance(value, bool) or not isinstance(value, str | int | float)):
         raise InvalidFilter(
-            f"where[{shown(field)}] is a range of {', '.join(sorted(BOUNDS))}, not {shown(dict(bounds))}"
+            f"where[{shown(field)}]: the bounds of a range are finite numbers, or texts such as ISO dates, "
+            f"not {shown(value)}"
         )
-    for value in bounds.values():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
-            raise InvalidFilter(f"where[{shown(field)}]: the bounds of a range are finite numbers, not {shown(value)}")
-        _check_condition(field, value)
+    for one in value if isinstance(value, tuple) else (value,):
+        _check_value(field, one)
+    return Compare(field, operator, value)
 
 
-def _check_condition(field: str, value: Any) -> None:
-    if not isinstance(value, str | int | float):
+def _check_value(field: str, value: Any) -> None:
+    if not isinstance(value, str | int | float | None):
         raise InvalidFilter(
-            f"where[{shown(field)}] is compared with {shown(value)}; give a string, a number or true/false, "
+            f"where[{shown(field)}] is compared with {shown(value)}; give a string, a number, true/false or null, "
             f"or a list of these for 'one of'"
         )
     if not _storable(field) or (isinstance(value, str) and not _storable(value)):
         raise InvalidFilter(f"where[{shown(field)}] = {shown(value)} is not valid Unicode")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidFilter(f"where[{shown(field)}]: numbers are finite, not {shown(value)}")
     if isinstance(value, int) and not SMALLEST <= value <= LARGEST:
         raise InvalidFilter(f"where[{shown(field)}] is compared with {shown(value)}, beyond 64 bits")
 

@@ -22,6 +22,7 @@ from evokey.evolution.composer import Composer
 from evokey.evolution.policy import Policy
 from evokey.evolution.proposing import check_public
 from evokey.evolution.publishing import Draft, Publisher
+from evokey.filters import Where
 from evokey.forgetting.forget import Forgetter
 from evokey.forgetting.places import places
 from evokey.inspect import backup, explain, stats
@@ -201,13 +202,14 @@ class Memory:
         self,
         query: str,
         k: int = 10,
-        where: Mapping[str, Any] | None = None,
+        where: Where | None = None,
         epoch: int | None = None,
         vector: Any = None,
         expansion: Expansion | None = None,
         explore: int = 0,
     ) -> list[Hit]:
-        """The k best documents, best first. `where` filters on metadata: {"lang": "en"} or {"lang": ["en", "de"]}.
+        """The k best documents, best first. `where` filters on metadata: {"lang": "en"} or {"lang": ["en", "de"]}, or
+        Haystack's filters with AND, OR, NOT (evokey/filters.py).
 
         With an expansion (of expand) the query searches together with its units. `explore` gives up so many of the
         last places to documents that one retriever alone, or the untaught index, would have brought: only what is
@@ -222,7 +224,7 @@ class Memory:
         return self.searcher.search(Request(text, size, where, epoch, asked, expansion, slots))
 
     def search_many(
-        self, queries: Sequence[str], k: int = 10, where: Mapping[str, Any] | None = None, vectors: Any = None
+        self, queries: Sequence[str], k: int = 10, where: Where | None = None, vectors: Any = None
     ) -> list[list[Hit]]:
         """A list of hits for each query."""
         asked = [None] * len(queries) if vectors is None else checks.vectors(vectors, len(queries))
@@ -241,9 +243,7 @@ class Memory:
                     expanding.keep(found, asked=known is None)
         return found
 
-    def explain(
-        self, id: str, query: str | None = None, vector: Any = None, where: Mapping[str, Any] | None = None
-    ) -> Explanation:
+    def explain(self, id: str, query: str | None = None, vector: Any = None, where: Where | None = None) -> Explanation:
         """What a document has learned and from whom; with a query, how that changes its score and rank.
 
         `where` is the filter of a caller who is not the owner: a document outside it is unknown, and who taught what
@@ -257,15 +257,13 @@ class Memory:
             found = explain.explain(self.index, self.ledger, wanted, text, asked, among)
         return found if where is None else explain.without_names(found)
 
-    def ask(self, query: str, k: int = 5, where: Mapping[str, Any] | None = None) -> Answer:
+    def ask(self, query: str, k: int = 5, where: Where | None = None) -> Answer:
         """An answer from the documents that the plain query finds, with its sources. Never expands."""
         self._check_open()
         generator = self.components.answering()
         return generator.answer(checks.query(query), self.search(query, checks.count(k), where))
 
-    def ask_stream(
-        self, query: str, k: int = 5, where: Mapping[str, Any] | None = None
-    ) -> Generator[str, None, Answer]:
+    def ask_stream(self, query: str, k: int = 5, where: Where | None = None) -> Generator[str, None, Answer]:
         """The same, piece by piece; the return value is the whole answer."""
         self._check_open()
         generator = self.components.answering()
@@ -377,7 +375,7 @@ class Memory:
             self.index.catch_up()
         return count
 
-    def traffic(self, where: Mapping[str, Any] | None = None) -> list[str]:
+    def traffic(self, where: Where | None = None) -> list[str]:
         """The queries kept of all that were searched: a sample, to see what learning would do to other questions.
 
         They are other people's questions: with `where`, the filter of a caller who is not the owner, none are told.
@@ -463,7 +461,7 @@ class Memory:
             self.index.catch_up()
         return new
 
-    def diff(self, a: int, b: int, where: Mapping[str, Any] | None = None) -> EpochDiff:
+    def diff(self, a: int, b: int, where: Where | None = None) -> EpochDiff:
         """What changed from epoch a to epoch b: documents by what they were taught, queries by what they find.
 
         With `where`, the filter of a caller who is not the owner, the documents inside it and no queries.
@@ -475,7 +473,7 @@ class Memory:
 
     # ---- the memory itself
 
-    def stats(self, where: Mapping[str, Any] | None = None) -> Stats:
+    def stats(self, where: Where | None = None) -> Stats:
         """What the memory holds. With `where`, the filter of a caller who is not the owner, what concerns the documents
         inside it; what was spent and how large the files are is then 0."""
         self._check_open()

@@ -11,13 +11,15 @@ import typer
 import evokey
 from evokey import checks
 from evokey.errors import InvalidFilter, InvalidInput, InvalidSettings, NotAMemory
+from evokey.filters import And, Compare, Filter
 from evokey.registry import Named
 from evokey.settings import FILE, place
 
 At = Annotated[Path, typer.Option("--at", help="Directory of the memory.", envvar="EVOKEY_AT")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
 Where = Annotated[
-    list[str] | None, typer.Option(help="Filter: field=value (repeat for alternatives), year>=2020, year<2024.")
+    list[str] | None,
+    typer.Option(help="Filter: field=value (repeat for alternatives), year>=2020, day<2024-05-01; or Haystack's JSON."),
 ]
 Reader = Annotated[
     list[str] | None,
@@ -27,7 +29,6 @@ Reader = Annotated[
 ]
 HERE = Path(".evokey")
 CONDITION = re.compile(r"(?P<field>[^<>=]+)(?P<sign><=|>=|=|<|>)(?P<value>.*)", re.DOTALL)
-BOUND = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
 
 def existing(at: Path) -> evokey.Memory:
@@ -51,27 +52,29 @@ def component(said: str) -> Named:
     return found
 
 
-def conditions(said: list[str]) -> dict[str, Any]:
-    """field=value (again: one of), field<n, field<=n, field>n, field>=n."""
-    found: dict[str, Any] = {}
-    for one in said:
+def filter_of(said: list[str] | None) -> Filter | None:
+    """What was said as a filter: field=value (again: one of), field<value and the like, or JSON; None: nothing was."""
+    equal: dict[str, list[Any]] = {}
+    more: list[Filter] = []
+    for one in said or ():
         parts = CONDITION.fullmatch(one)
-        if parts is None:
-            raise InvalidFilter(f"--where {one} is not of the form field=value, field<number or field>=number")
-        field, sign, value = parts["field"], parts["sign"], parts["value"]
-        known = found.setdefault(field, [] if sign == "=" else {})
-        if isinstance(known, list) != (sign == "="):
-            raise InvalidFilter(f"--where {one}: {field} is compared by = and by a range; choose one")
-        if sign == "=":
-            known.extend(_meanings(value))
+        if one.lstrip().startswith("{"):
+            more.append(_written(one))
+        elif parts is None:
+            raise InvalidFilter(f"--where {one} is not of the form field=value, field<value or field>=value, nor JSON")
+        elif parts["sign"] == "=":
+            equal.setdefault(parts["field"], []).extend(_meanings(parts["value"]))
         else:
-            known[BOUND[sign]] = _number(one, value)
-    return found
+            more.append(Compare(parts["field"], parts["sign"], _bound(parts["value"])))
+    several = [Compare(field, "in", tuple(values)) for field, values in equal.items()]
+    return checks.filter(And((*several, *more))) if said else None
 
 
-def filter_of(said: list[str] | None) -> dict[str, Any] | None:
-    """What was said as a filter; None if nothing was."""
-    return conditions(said or []) or None
+def _written(said: str) -> Filter:
+    try:
+        return checks.filter(checks.json_value(said))
+    except InvalidInput as error:
+        raise InvalidFilter(f"--where {said[:200]}: {error}") from error
 
 
 def _meanings(value: str) -> list[Any]:
@@ -83,11 +86,12 @@ def _meanings(value: str) -> list[Any]:
     return [value, read] if isinstance(read, int | float) else [value]
 
 
-def _number(said: str, value: str) -> float:
+def _bound(value: str) -> float | str:
+    """A number where it reads as one, else a text, such as a date."""
     try:
         return float(value)
     except ValueError:
-        raise InvalidFilter(f"--where {said}: {value!r} is not a number") from None
+        return value
 
 
 def graded(said: str) -> tuple[str, float]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from evokey.checks import shown
 from evokey.errors import UnknownDocument
+from evokey.filters import NEGATED, ORDERS, Compare, Filter, Not, Or, items
 from evokey.ledger.database import Database
 from evokey.ledger.writers import Writers
 from evokey.types import Document, Numbers, Vectors
 
-MANY = (list, tuple, set, frozenset)
-COMPARED = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+NOTHING: Numbers = np.zeros(0, np.int64)
 RESTRICTED = "SELECT number FROM facts WHERE field = ? AND value NOT IN ('', 0)"
 """The numbers of restricted documents, some of them more than once. SQLite has 0 for false."""
 BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
@@ -145,36 +146,49 @@ class Documents:
             values.append(self._db.dialect.list(among))
         return int(self._db.one(sql, values)[0])
 
-    def where(self, filter: Mapping[str, Any]) -> Numbers:
-        """Numbers of the documents that meet every condition, sorted."""
-        kept: Numbers | None = None
-        for field, wanted in filter.items():
-            if isinstance(wanted, Mapping):
-                found = self._within(field, wanted)
-            else:
-                found = self._having(field, list(wanted) if isinstance(wanted, MANY) else [wanted])
-            kept = found if kept is None else np.intersect1d(kept, found)
-        return self.live() if kept is None else kept
+    def where(self, filter: Filter) -> Numbers:
+        """Numbers of the documents that meet a filter (evokey/filters.py), sorted."""
+        with self._db.read():
+            return self._resolve(filter)
+
+    def _resolve(self, filter: Filter) -> Numbers:
+        if isinstance(filter, Not):
+            return np.setdiff1d(self.live(), self._resolve(filter.condition))
+        if isinstance(filter, Or):
+            return reduce(np.union1d, map(self._resolve, filter.conditions), NOTHING)
+        if isinstance(filter, Compare):
+            return self._within((filter,)) if filter.operator in ORDERS else self._equal(filter)
+        alone, ranges = filter.parts()
+        found = [*map(self._resolve, alone), *map(self._within, ranges)]
+        return reduce(np.intersect1d, found) if found else self.live()
+
+    def _within(self, bounds: Sequence[Compare]) -> Numbers:
+        """Of an item that meets all these bounds on one field, in which texts and numbers are never alike."""
+        texts = {isinstance(one.value, str) for one in bounds}
+        if len(texts) > 1:
+            return NOTHING
+        alike = f"NOT ({self._db.dialect.is_number})" if True in texts else self._db.dialect.is_number
+        conditions = " AND ".join(f"value {one.operator} ?" for one in bounds)
+        sql = f"SELECT DISTINCT number FROM facts WHERE field = ? AND {alike} AND {conditions}"
+        return _sorted(self._db.all(sql, (bounds[0].field, *(one.value for one in bounds))))
+
+    def _equal(self, compared: Compare) -> Numbers:
+        values = [value for value in compared.values if value is not None]
+        sql = "SELECT DISTINCT number FROM facts WHERE value IN {} AND field = ?"
+        found = _sorted(self._db.find(sql, values, compared.field))
+        if len(values) < len(compared.values):
+            held = _sorted(self._db.all("SELECT DISTINCT number FROM facts WHERE field = ?", (compared.field,)))
+            found = np.union1d(found, np.setdiff1d(self.live(), held))
+        return np.setdiff1d(self.live(), found) if compared.operator in NEGATED else found
 
     def restricted(self, field: str) -> Numbers:
         """Numbers of the documents whose metadata has this field, neither empty nor false; sorted."""
-        rows = self._db.all(f"SELECT DISTINCT number FROM ({RESTRICTED})", (field,))
-        return np.sort(np.array([row[0] for row in rows], np.int64))
+        return _sorted(self._db.all(f"SELECT DISTINCT number FROM ({RESTRICTED})", (field,)))
 
     def nested(self, field: str) -> str | None:
         """The id of a document whose metadata holds an object under this field, where filters do not see it."""
         row = self._db.one(self._db.dialect.nested, (field,))
         return None if row is None else str(row[0])
-
-    def _within(self, field: str, bounds: Mapping[str, float]) -> Numbers:
-        conditions = " AND ".join(f"value {COMPARED[bound]} ?" for bound in bounds)
-        number = self._db.dialect.is_number
-        sql = f"SELECT DISTINCT number FROM facts WHERE field = ? AND {number} AND {conditions}"
-        return np.sort(np.array([row[0] for row in self._db.all(sql, (field, *bounds.values()))], np.int64))
-
-    def _having(self, field: str, values: list[Any]) -> Numbers:
-        sql = "SELECT DISTINCT number FROM facts WHERE value IN {} AND field = ?"
-        return np.array(sorted({row[0] for row in self._db.find(sql, values, field)}), np.int64)
 
     def _rows(self, column: str, values: Sequence[Any], what: Sequence[str] = COLUMNS) -> Iterator[Mapping[str, Any]]:
         for row in self._db.find(f"SELECT {', '.join(what)} FROM documents WHERE {column} IN {{}}", values):
@@ -214,9 +228,12 @@ class Documents:
 
 def _facts(document: Document) -> Iterator[tuple[str, Any]]:
     for field, value in document.metadata.items():
-        for item in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(item, str | int | float):
-                yield field, item
+        for item in items(value):
+            yield field, item
+
+
+def _sorted(rows: Iterable[Any]) -> Numbers:
+    return np.array(sorted({row[0] for row in rows}), np.int64)
 
 
 def _document(id: str, text: str, title: str, metadata: str) -> Document:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from evokey import checks
 from evokey.errors import ServiceFailed
+from evokey.filters import Where
 from evokey.ledger.ledger import Ledger
 from evokey.protocols import Reranker
 from evokey.search.index import Index
@@ -30,7 +30,7 @@ class Request:
 
     query: str
     k: int
-    where: Mapping[str, Any] | None = None
+    where: Where | None = None
     epoch: int | None = None
     vector: Vectors | None = None
     expansion: Expansion | None = None
@@ -54,7 +54,7 @@ class Searcher:
         hits = self._find(query, k, lambda: index.view().rank(query, self._depth(k), index.public))
         return [hit.document for hit in hits]
 
-    def filter(self, where: Mapping[str, Any] | None) -> Numbers | None:
+    def filter(self, where: Where | None) -> Numbers | None:
         """The documents that a caller's filter lets through; None: all."""
         return None if where is None else self.ledger.documents.where(checks.filter(where))
 
