@@ -248,10 +248,12 @@ def test_objects_take_part_and_a_memory_is_opened_again_with_them(
 
 def test_a_memory_made_with_objects_says_which_are_missing(tmp_path: Path) -> None:
     evokey.open(tmp_path / "kb", **given()).close()
-    with pytest.raises(InvalidSettings, match=r"an object as its encoder, a hashed_words\.Hashed.*encoder=…"):
-        evokey.open(tmp_path / "kb")
-    with pytest.raises(InvalidSettings, match=r"an object as its reranker, a .*Upside.*reranker=…"):
-        evokey.open(tmp_path / "kb", **{**given(), "reranker": None})
+    for missing in ([], ["reranker"], ["llm", "policy"]):
+        passed = {kind: one for kind, one in given().items() if missing and kind not in missing}
+        with pytest.raises(InvalidSettings, match="made with objects, which its settings cannot build") as refused:
+            evokey.open(tmp_path / "kb", **passed)
+        assert all(f"{kind}=…" in str(refused.value) for kind in missing or given())
+        assert not any(f"{kind}=…" in str(refused.value) for kind in passed)
     with pytest.raises(InvalidSettings, match=r"was made with hashed_words.Hashed/full"):
         evokey.open(tmp_path / "kb", **{**given(), "encoder": [hashed(salt="other"), "bm25"]})
     shown = CliRunner().invoke(app, ["search", "record", "--at", str(tmp_path / "kb")])

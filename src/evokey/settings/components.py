@@ -7,11 +7,10 @@ from typing import Any
 
 from evokey import registry
 from evokey.encoders.earlier import options_of
-from evokey.errors import InvalidSettings
 from evokey.protocols import LLM, Generator, Space, Store, Verifier
 from evokey.registry import OBJECT, Options
 from evokey.search.retriever import DenseRetriever, GivenRetriever, LateRetriever, Retriever, SparseRetriever
-from evokey.settings.values import RetrieverSettings, Settings
+from evokey.settings.values import RetrieverSettings, Settings, check_objects
 from evokey.types import Attempt
 
 HUMAN = "human.sqlite"
@@ -28,13 +27,8 @@ def build(settings: Settings, kind: str, **around: Any) -> Any:
 def _build(settings: Settings, kind: str, described: Options, **around: Any) -> Any:
     if described["name"] != OBJECT:
         return registry.build(kind, described, **around)
-    label = str(described["class"])
-    if (kind, label) not in settings.objects:
-        raise InvalidSettings(
-            f"this memory was made with an object as its {kind}, a {label}, which its settings cannot build. Pass such "
-            f"an object again, from Python: evokey.open(…, {kind}=…)"
-        )
-    return settings.objects[kind, label]
+    check_objects(settings, (kind,))
+    return settings.objects[kind, str(described["class"])]
 
 
 def build_retrievers(settings: Settings, folder: Path) -> list[Retriever]:

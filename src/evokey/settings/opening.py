@@ -15,7 +15,7 @@ from evokey.errors import InvalidSettings, NotAMemory
 from evokey.registry import OBJECT, Described, Options, name_and_options
 from evokey.settings import trust
 from evokey.settings.toml import FILE, describes, load, place, read, to_toml
-from evokey.settings.values import FORMAT, PARTS, Settings, check, list_encoders, settings_of, spell
+from evokey.settings.values import FORMAT, PARTS, Settings, check, check_objects, list_encoders, settings_of, spell
 from evokey.stores.segments import write_synced
 
 log = logging.getLogger("evokey")
@@ -76,7 +76,9 @@ def _compare(folder: Path, stored: Settings, said: Mapping[str, Any]) -> Setting
             agrees = _take(stored, name, value, objects)
         if not agrees:
             raise InvalidSettings(f"{folder} was made with {describe(stored)}, not with {name}={value!r}. {OTHERWISE}")
-    return replace(stored, objects=objects)
+    found = replace(stored, objects=objects)
+    check_objects(found)
+    return found
 
 
 def _take(stored: Settings, kind: str, value: Any, objects: dict[tuple[str, str], Any]) -> bool:

@@ -120,6 +120,22 @@ def change(settings: Settings, **parts: Described) -> Settings:
     return check(replace(settings, **changed), trusted=True)
 
 
+def check_objects(settings: Settings, kinds: Sequence[str] = (*KEYING, *PARTS)) -> None:
+    """Raise unless the components that were passed as objects when the memory was made are here again."""
+    missing = {
+        kind: str(one["class"])
+        for kind, one in settings.components()
+        if kind in kinds and one["name"] == OBJECT and (kind, one["class"]) not in settings.objects
+    }
+    if missing:
+        made = ", ".join(f"{kind} ({label})" for kind, label in missing.items())
+        again = ", ".join(f"{kind}=…" for kind in missing)
+        raise InvalidSettings(
+            f"this memory was made with objects, which its settings cannot build: {made}. Pass such objects again, from "
+            f"Python: evokey.open(…, {again})"
+        )
+
+
 def check(settings: Settings, *, trusted: bool = False) -> Settings:
     """The same settings with every store named, or an error that says what is wrong.
 
