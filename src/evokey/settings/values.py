@@ -131,7 +131,7 @@ def check_objects(settings: Settings, kinds: Sequence[str] = (*KEYING, *PARTS)) 
         made = ", ".join(f"{kind} ({label})" for kind, label in missing.items())
         again = ", ".join(f"{kind}=…" for kind in missing)
         raise InvalidSettings(
-            f"this memory was made with objects, which its settings cannot build: {made}. Pass such objects again, from "
+            f"this memory was made with objects, which its settings cannot build: {made}. Pass such objects again from "
             f"Python: evokey.open(…, {again})"
         )
 
