@@ -146,7 +146,7 @@ def test_another_root_does_not_add_a_file_a_second_time(tmp_path: Path, at: Path
 
 def test_a_root_that_holds_the_file_not_is_named(tmp_path: Path, at: Path) -> None:
     write(tmp_path / "a" / "x.md")
-    assert f"does not lie below the root {tmp_path / 'b'}" in refusal(at, tmp_path / "a", "--root", tmp_path / "b")
+    assert f"is not below the root {tmp_path / 'b'}" in refusal(at, tmp_path / "a", "--root", tmp_path / "b")
 
 
 def test_a_file_does_not_take_the_place_of_a_document_handed_in_by_id(tmp_path: Path, at: Path) -> None:
@@ -347,7 +347,7 @@ def test_a_cell_is_a_number_only_where_it_can_mean_nothing_else(tmp_path: Path, 
             '{"id": "x", "text": "w", "n": %s}' % ("[" * 100_000),
             "line 1 has lists or objects more than 50 deep",
         ),
-        ("a.jsonl", '{"id": "x", "text": "w", "n": %s}' % ("[" * 60 + "]" * 60), "more than 50 deep; make it flatter"),
+        ("a.jsonl", '{"id": "x", "text": "w", "n": %s}' % ("[" * 60 + "]" * 60), "more than 50 deep; use fewer levels"),
         ("a.jsonl", '{"id": [1], "text": "w"}', "line 1: id must be a string or a number, not list"),
         ("a.jsonl", '{"id": "x", "text": "\\ud800"}', r"a\.jsonl: document 'x': text is not valid Unicode"),
         ("a.csv", "id,text,text\nx,one,two\n", "the header names the column 'text' 2 times"),

@@ -137,7 +137,7 @@ def test_a_query_comes_back_without_space_around_it(text: str, clean: str) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "the query is empty; say what to look for"),
+        ("", "the query is empty; give some text"),
         (" \t\n", "the query is empty"),
         (None, "a query is a string, not NoneType"),
         (["why?"], "a query is a string, not list"),
@@ -246,7 +246,7 @@ def test_verdicts_become_grades_right_ones_positive_wrong_ones_negative(
         ([], [], r"feedback needs a verdict: relevant=\[…\] or irrelevant=\[…\]"),
         ("a", [], r"give \['a'\]"),
         (["a"], "w", r"give \['w'\]"),
-        (["a", "b"], ["b"], "'b' is given as right and as wrong; decide for one"),
+        (["a", "b"], ["b"], "'b' is given as right and as wrong; choose one"),
         ({"a": 2}, ["a"], "'a' is given as right and as wrong"),
         ({"a": -1}, [], r"the grade of 'a' is -1; a wrong document goes into irrelevant"),
         ({"a": 1, "b": math.nan}, [], "the grade of 'b' must be a finite number, not nan"),
@@ -281,8 +281,8 @@ def test_the_callers_vectors_are_left_as_they_were() -> None:
 @pytest.mark.parametrize(
     ("given", "rows", "message"),
     [
-        ([[1.0, 0.0]], 2, r"2 vectors are needed, one a row; these have the shape \(1, 2\)"),
-        ([1.0, 0.0], 1, r"1 vectors are needed, one a row; these have the shape \(2,\)"),
+        ([[1.0, 0.0]], 2, r"2 vectors are needed, one per row; these have the shape \(1, 2\)"),
+        ([1.0, 0.0], 1, r"1 vectors are needed, one per row; these have the shape \(2,\)"),
         ([[]], 1, r"the shape \(1, 0\)"),
         (5, 1, r"the shape \(\)"),
         ([[1.0, 0.0], [0.0, 0.0]], 2, "vector 1 is zero, infinite or NaN"),
@@ -327,8 +327,8 @@ def nested(depth: int) -> list[Any]:
             "text has 5,000,001 characters, more than 5,000,000; split the document",
         ),
         ({"id": "a", "text": "w", "metadata": {"n": "m" * 1_000_000}}, "as JSON, more than 1,000,000; put long texts"),
-        ({"id": "a", "text": "w", "metadata": {"n": nested(60)}}, "more than 50 deep; make it flatter"),
-        ({"id": "a", "text": "w", "metadata": {"n": nested(100_000)}}, "more than 50 deep; make it flatter"),
+        ({"id": "a", "text": "w", "metadata": {"n": nested(60)}}, "more than 50 deep; use fewer levels"),
+        ({"id": "a", "text": "w", "metadata": {"n": nested(100_000)}}, "more than 50 deep; use fewer levels"),
         ({"id": "a", "text": "w", "metadata": {"n": 10**5_000}}, "metadata must be strings, numbers"),
         ({"id": 10**5_000, "text": "w"}, "not something too large to show"),
     ],
@@ -354,8 +354,8 @@ def test_a_document_that_is_too_much_is_refused_in_a_line(given: dict[str, Any],
         (lambda: checks.epoch(10**5_000, 3), "something too large to show"),
         (lambda: checks.ids(["i" * 10_000_000 + LONE]), r"… \(10,000,00\d characters\)"),
         (lambda: checks.json_value("9" * 5_000), "has a number of too many digits; write it as a string"),
-        (lambda: checks.json_value("[" * 100_000), "more than 50 deep; make it flatter|is not valid JSON"),
-        (lambda: checks.json_value("[" * 60 + "]" * 60), "more than 50 deep; make it flatter"),
+        (lambda: checks.json_value("[" * 100_000), "more than 50 deep; use fewer levels|is not valid JSON"),
+        (lambda: checks.json_value("[" * 60 + "]" * 60), "more than 50 deep; use fewer levels"),
     ],
 )
 def test_a_value_that_is_too_much_is_refused_in_a_line(check: Callable[[], Any], message: str) -> None:

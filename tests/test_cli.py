@@ -181,7 +181,7 @@ def test_more_documents_than_one_batch_are_all_added(tmp_path: Path, at: Path) -
         ("bad.jsonl", '{"id": "new", "text": "w"}\nbroken', "bad.jsonl, line 2 is not valid JSON"),
         ("bad.jsonl", '{"id": "new", "text": "w"}\n{"id": "x"}', "bad.jsonl, line 2 needs the fields id (or _id) and"),
         ("bad.jsonl", '{"id": "new", "text": "w"}\n{"id": "x", "text": 5}', "line 2: text and title must be strings"),
-        ("bad.pdf", "w", "bad.pdf is of no known kind"),
+        ("bad.pdf", "w", "bad.pdf is of unknown type"),
         (None, "", "absent.txt does not exist"),
         ("bad.jsonl", '{"id": "x", "text": "w", "metadata": 5}', "metadata"),
     ],
@@ -290,7 +290,7 @@ def test_a_huge_number_in_metadata_is_kept_or_refused_but_never_a_crash(tmp_path
 @pytest.mark.parametrize("query", ["", "   "])
 def test_an_empty_question_is_wrong_use(at: Path, query: str) -> None:
     result = run("search", query, "--at", at)
-    assert (result.exit_code, complaint(result)) == (WRONG_USE, "the query is empty; say what to look for")
+    assert (result.exit_code, complaint(result)) == (WRONG_USE, "the query is empty; give some text")
 
 
 @pytest.mark.parametrize(

@@ -113,8 +113,8 @@ def deep(depth: int) -> dict[str, Any]:
         ({"lang": "\ud800"}, "not valid Unicode"),
         ({"lang": [["en"]]}, r"is compared with \['en'\]; give a string, a number, true/false or null"),
         (Compare("lang", "like", "e%"), r"where\['lang'\]: there is no operator 'like': ==, !=, >"),
-        (deep(60), "conditions more than 50 deep; make it flatter"),
-        (deep(5_000), "conditions more than 50 deep; make it flatter"),
+        (deep(60), "conditions more than 50 deep; use fewer levels"),
+        (deep(5_000), "conditions more than 50 deep; use fewer levels"),
         (Or((EN,) * 1_001), "where has 1,002 conditions; at most 1,000 are taken"),
     ],
 )

@@ -192,7 +192,7 @@ def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["paper.pdf", "noending"])
 def test_an_unknown_kind_is_named_with_the_known_ones(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InvalidDocument, match=rf"{name} is of no known kind; known are \.csv, .*\.md.*\.txt"):
+    with pytest.raises(InvalidDocument, match=rf"{name} is of unknown type; known types are \.csv, .*\.md.*\.txt"):
         list(ingest.read(write(tmp_path / name, "words")))
 
 
@@ -202,7 +202,7 @@ def test_a_folder_without_anything_to_read_is_an_error(tmp_path: Path, inside: l
     folder.mkdir()
     for name in inside:
         write(folder / name, "words")
-    with pytest.raises(InvalidDocument, match=r"kb holds no file of a known kind \(\.csv, "):
+    with pytest.raises(InvalidDocument, match=r"kb contains no file of a known type \(\.csv, "):
         list(ingest.read(folder))
 
 

@@ -84,7 +84,7 @@ def _metadata(given: Document) -> dict[str, Any]:
     except RecursionError:
         spelled, plain, depth = "", {}, DEEPEST + 1
     if depth > DEEPEST:
-        raise InvalidDocument(f"{who} has lists or objects more than {DEEPEST} deep; make it flatter")
+        raise InvalidDocument(f"{who} has lists or objects more than {DEEPEST} deep; use fewer levels")
     if len(spelled) > LARGEST_METADATA:
         raise InvalidDocument(
             f"{who} has {len(spelled):,} characters as JSON, more than {LARGEST_METADATA:,}; put long texts into text"
@@ -133,7 +133,7 @@ def json_value(text: str) -> Any:
     except RecursionError:
         found, depth = None, DEEPEST + 1
     if depth > DEEPEST:
-        raise InvalidInput(f"has lists or objects more than {DEEPEST} deep; make it flatter")
+        raise InvalidInput(f"has lists or objects more than {DEEPEST} deep; use fewer levels")
     return found
 
 
@@ -158,13 +158,11 @@ def query(text: str) -> str:
     if not isinstance(text, str):
         raise InvalidQuery(f"a query is a string, not {type(text).__name__}")
     if not text.strip():
-        raise InvalidQuery("the query is empty; say what to look for")
+        raise InvalidQuery("the query is empty; give some text")
     if not _storable(text):
         raise InvalidQuery("the query is not valid Unicode (it has a lone surrogate)")
     if len(text) > LONGEST_QUERY:
-        raise InvalidQuery(
-            f"the query has {len(text):,} characters, more than {LONGEST_QUERY:,}; ask something shorter"
-        )
+        raise InvalidQuery(f"the query has {len(text):,} characters, more than {LONGEST_QUERY:,}; use a shorter one")
     return text.strip()
 
 
@@ -265,7 +263,7 @@ def grades(relevant: Graded, irrelevant: Iterable[str]) -> dict[str, float]:
     wrong = ids(irrelevant, "irrelevant")
     both = [id for id in wrong if right.get(id, 0) > 0]
     if both:
-        raise InvalidInput(f"{shown(both[0])} is given as right and as wrong; decide for one")
+        raise InvalidInput(f"{shown(both[0])} is given as right and as wrong; choose one")
     if not right and not wrong:
         raise InvalidInput("feedback needs a verdict: relevant=[…] or irrelevant=[…]")
     return {id: float(grade) for id, grade in right.items()} | dict.fromkeys(wrong, WRONG)
@@ -290,7 +288,7 @@ def vectors(given: Any, rows: int) -> Vectors:
     except (TypeError, ValueError) as error:
         raise InvalidVector(f"vectors must be rows of numbers, all of one length ({error})") from error
     if matrix.ndim != 2 or len(matrix) != rows or not matrix.shape[1]:
-        raise InvalidVector(f"{rows} vectors are needed, one a row; these have the shape {matrix.shape}")
+        raise InvalidVector(f"{rows} vectors are needed, one per row; these have the shape {matrix.shape}")
     largest = np.abs(matrix).max(axis=1, keepdims=True)
     bad = np.flatnonzero(~np.isfinite(largest[:, 0]) | (largest[:, 0] <= 0))
     if len(bad):
@@ -319,7 +317,7 @@ def _conditions(found: Filter) -> int:
 
 def _filter(where: Any, depth: int) -> Filter:
     if depth < 1:
-        raise InvalidFilter(f"where has conditions more than {DEEPEST} deep; make it flatter")
+        raise InvalidFilter(f"where has conditions more than {DEEPEST} deep; use fewer levels")
     if isinstance(where, Compare):
         return _compare(where.field, where.operator, where.value)
     if isinstance(where, And | Or):

@@ -99,7 +99,7 @@ def storing(place: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise StorageFailed(
-            f"{place} cannot be written ({error}). Nothing was changed; make room on the disk, or mend what refuses, "
+            f"{place} cannot be written ({error}). Nothing was changed; free space on the disk, or mend what refuses, "
             f"and try again"
         ) from error
 

@@ -441,7 +441,7 @@ class Memory:
         """
         wanted = checks.criteria(query, actor, document)
         if not wanted and not traffic:
-            raise InvalidInput("say what to forget: query=…, actor=…, document=… (a document's id) or traffic=True")
+            raise InvalidInput("name what to forget: query=…, actor=…, document=… (a document's id) or traffic=True")
         with self._write():
             forgotten = self._forgetter.forget(Erasure(**wanted), traffic=traffic)
             self.index.catch_up()

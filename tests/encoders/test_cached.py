@@ -256,7 +256,7 @@ def test_a_file_that_is_no_database_is_set_aside(
     cached = Cached.around(Slow(), file(tmp_path))
     assert cached.documents(["a"]).tobytes() == Slow().documents(["a"]).tobytes()
     assert file(tmp_path).with_name("cache.sqlite.damaged1").read_bytes() == content
-    assert "is damaged" in caplog.text and "begun anew" in caplog.text
+    assert "is damaged" in caplog.text and "started again" in caplog.text
     again = Cached.around(Slow(), file(tmp_path))
     again.documents(["a"])
     assert again.misses == 0

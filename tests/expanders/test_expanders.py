@@ -280,7 +280,7 @@ def test_a_prompt_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_turbo_needs_a_model_or_the_t5_backend() -> None:
-    with pytest.raises(InvalidSettings, match="none is set; or say backend='t5'"):
+    with pytest.raises(InvalidSettings, match="none is set; or set backend='t5'"):
         make("turbo-rewriter")
     with pytest.raises(InvalidSettings, match="no backend 'bart'; choose one of: llm, t5"):
         make("turbo-rewriter", backend="bart")
@@ -390,7 +390,7 @@ def test_feedback_speaks_with_the_words_of_the_first_documents(opened: Opener, c
     assert not words & {"reverse", "changes", "the", "of"}
     leads = make("prf", documents=2, form="passages").expand("reverse changes", looking(memory))
     assert leads.texts[0] == "git revert. Record new changes that reverse the effect of earlier ones."
-    with pytest.raises(ExpansionFailed, match="finds no document to learn from"):
+    with pytest.raises(ExpansionFailed, match="finds no document to take terms from"):
         make("prf").expand("reverse", nothing)
     with pytest.raises(InvalidSettings, match="0 < weight ≤ 1"):
         make("prf", weight=0)
@@ -430,7 +430,7 @@ def test_synonyms_in_the_likely_sense_and_part_of_speech(synonyms: Expander, que
 
 
 def test_words_without_synonyms_are_an_error(synonyms: Expander) -> None:
-    with pytest.raises(ExpansionFailed, match="WordNet knows no other words for 'xyzzy 42'"):
+    with pytest.raises(ExpansionFailed, match="WordNet has no other words for 'xyzzy 42'"):
         synonyms.expand("xyzzy 42", nothing)
 
 

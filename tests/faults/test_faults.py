@@ -132,7 +132,7 @@ def test_a_pipe_in_the_place_of_a_file_is_an_error_and_nobody_waits(kb: Path, na
     (kb / name).unlink()
     os.mkfifo(kb / name)
     for look in (evokey.open, doctor.examine):
-        with pytest.raises(InvalidSettings, match="has no place in a memory"):
+        with pytest.raises(InvalidSettings, match="does not belong in a memory"):
             look(kb)
 
 

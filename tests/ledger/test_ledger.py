@@ -210,7 +210,7 @@ def test_damaged_keys_are_made_again(tmp_path: Path, damage: str, caplog: pytest
         (segment / "vectors.npy").write_bytes((segment / "vectors.npy").read_bytes()[:-100])
     with evokey.open(tmp_path / "kb") as memory:
         assert ranking(memory, "show history") == before
-    assert "made again from the ledger" in caplog.text
+    assert "rebuilt from the ledger" in caplog.text
 
 
 @pytest.mark.parametrize("encoding", [True, False])

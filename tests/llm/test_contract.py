@@ -114,7 +114,7 @@ def test_the_key_is_not_in_its_repr(llm: LLM) -> None:
     [
         ([], {}, "at least one message"),
         ([Message("robot", "Beep.")], {}, "'robot'"),
-        ([Message("user", " \n")], {}, "a user message says nothing"),
+        ([Message("user", " \n")], {}, "a user message is empty"),
         ([Message("user", "half \ud83e")], {}, "not valid Unicode"),
         (QUESTION, {"max_tokens": 0}, "max_tokens is at least 1"),
         (QUESTION, {"temperature": -1.0}, "temperature is 0 or above"),

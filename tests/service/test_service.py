@@ -161,7 +161,7 @@ def test_what_is_not_json_is_told_so(service: Asker, wire: Wire, body: bytes) ->
 
 def test_an_answer_that_is_no_object_is_told_so(service: Asker, wire: Wire) -> None:
     wire.first = [Reply(200, [1, 2])] * 2
-    with pytest.raises(ServiceFailed, match="a list where a JSON object belongs"):
+    with pytest.raises(ServiceFailed, match="a list where a JSON object is expected"):
         service().post("x", {})
     assert service().ask("x", {}) == [1, 2]
 
@@ -252,7 +252,7 @@ def test_the_key_is_in_no_error_repr_or_log(
     told.append(str(caught.value))
     for wrong in (f"{KEY}\nx", f"{KEY}é"):
         monkeypatch.setenv("SOME_KEY", wrong)
-        with pytest.raises(ServiceFailed, match="SOME_KEY holds characters that no key has") as caught:
+        with pytest.raises(ServiceFailed, match="SOME_KEY contains characters that are not allowed") as caught:
             service().post("x", {})
         told += [str(caught.value), repr(caught.value.__cause__), repr(caught.value.__context__)]
     told.append(caplog.text)
@@ -333,7 +333,7 @@ def test_a_stream_is_tried_again_before_its_beginning_and_not_after(service: Ask
     wire.first = [Reply(500), Reply(body=b'data: {"a": 1}\n\n', missing=5)]
     events = service(failure=LLMFailed).stream("x", {})
     assert next(events) == {"a": 1}
-    with pytest.raises(LLMFailed, match="broke off in the middle of its answer"):
+    with pytest.raises(LLMFailed, match="ended in the middle of its answer"):
         next(events)
     assert len(wire.requests) == 2
 
@@ -341,7 +341,7 @@ def test_a_stream_is_tried_again_before_its_beginning_and_not_after(service: Ask
 def test_an_error_inside_a_stream_is_an_error(service: Asker, wire: Wire) -> None:
     sent = b'data: {"a": 1}\n\nevent: error\ndata: {"type": "error", "error": {"message": "Overloaded"}}\n\n'
     wire.first = [Reply(body=sent)]
-    with pytest.raises(ServiceFailed, match="broke off in the middle of its answer: Overloaded"):
+    with pytest.raises(ServiceFailed, match="ended in the middle of its answer: Overloaded"):
         list(service().stream("x", {}))
 
 

@@ -217,7 +217,7 @@ def test_a_link_out_of_the_directory_needs_the_users_word(tmp_path: Path) -> Non
 def test_a_pipe_in_the_directory_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     folder = handed(tmp_path / "kb", "")
     os.mkfifo(folder / "human.sqlite")
-    with pytest.raises(InvalidSettings, match="no file and no folder"):
+    with pytest.raises(InvalidSettings, match="neither a file nor a folder"):
         evokey.open(folder)
 
 
@@ -258,7 +258,7 @@ def test_a_command_that_an_error_offers_can_be_copied_safely(tmp_path: Path) -> 
     subprocess.run(["sh", "-c", f"true {command}"], cwd=tmp_path, check=True)
     assert not (tmp_path / "hacked").exists()
     (folder / "evokey.toml").write_text('verifier = {name = "custom", function = "a:b\\u001b[2J"}', "utf-8")
-    with pytest.raises(InvalidSettings, match="characters that no name has"):
+    with pytest.raises(InvalidSettings, match="characters that are not allowed in a name"):
         evokey.open(folder)
 
 

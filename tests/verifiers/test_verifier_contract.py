@@ -145,7 +145,7 @@ def test_components_stand_inside_components_and_the_memory_s_model_is_the_defaul
         ({"name": "token-f1", "threshold": "high"}, "needs a number for threshold, not 'high'"),
         ({"name": "rerank", "reranker": "told"}, "verifier 'rerank' needs the option threshold"),
         ({"name": "rerank", "reranker": "told", "threshold": 1}, "no reranker called 'told'"),
-        ({"name": "task-loss", "llm": Scripted("x")}, "needs a model that tells log-probabilities, such as llamacpp"),
+        ({"name": "task-loss", "llm": Scripted("x")}, "needs a model that returns log-probabilities, such as llamacpp"),
         ({"name": "task-loss", "llm": Likely({}, []), "margin": None}, "needs a threshold, a margin, or both"),
         ({"name": "custom", "function": "nowhere"}, "needs function = 'module:function', not 'nowhere'"),
         ({"name": "custom", "function": "os:no_such"}, "cannot load 'os:no_such'"),

@@ -68,7 +68,7 @@ class Lab:
             if len(found) != len(wanted):
                 raise InvalidInput(
                     f"{self.data.name}: embeddings/{self._beside} holds {len(found)} vectors for {len(wanted)} {what}; "
-                    f"make them again, one for each line, or take the folder away to have them encoded"
+                    f"write them again, one for each line, or remove the folder to have them encoded"
                 )
         return _units(corpus), dict(zip(self.data.queries, _units(queries), strict=True))
 

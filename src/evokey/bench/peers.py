@@ -52,7 +52,7 @@ class Nudge(Still):
         random.Random(self._seed).shuffle(dealt)
         edge = max(1, round(VALIDATION * len(dealt)))
         if len(dealt) < 2:
-            raise InvalidInput("NUDGE needs two lessons or more: one to learn from, one to choose its step on")
+            raise InvalidInput("NUDGE needs two lessons or more: one to learn from, and one to choose its step")
         sets = [self._set(dealt[edge:]), self._set(dealt[:edge])]
         with contextlib.redirect_stdout(io.StringIO()):  # it prints what it is doing
             self._vectors = self._fit().finetune_embeddings(self._lab.keys, *sets)

@@ -134,7 +134,9 @@ def plan(
     reasons = {pair: systems.fits(*pair, common.units, common.wrong) for pair in product(policies, encoders)}
     sets, pairs = list(dict.fromkeys(folders)), [pair for pair, reason in reasons.items() if reason is None]
     if len({Path(one).name for one in sets}) != len(sets):
-        raise InvalidInput("two of the data sets have the same name: results are kept by name, so measure them apart")
+        raise InvalidInput(
+            "two of the data sets have the same name: results are stored by name, so measure them in two runs"
+        )
     known = rates if common.protocol in ("holdout", "stream") else (None,)
     found = [
         replace(common, data=folder, encoder=encoder, policy=policy, rate=rate, seed=seed)

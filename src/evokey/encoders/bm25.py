@@ -45,7 +45,7 @@ class BM25:
             raise InvalidSettings(f"bm25 needs k1 > 0 and 0 ≤ b ≤ 1, not k1={k1}, b={b}")
         known = [*Stemmer.algorithms(), UNSTEMMED]
         if language not in known:
-            raise InvalidSettings(f"bm25 knows no language {language!r}; choose one of: {', '.join(sorted(known))}")
+            raise InvalidSettings(f"bm25 has no language {language!r}; choose one of: {', '.join(sorted(known))}")
         if analyser not in (1, ANALYSER):
             raise InvalidSettings(f"bm25 has the analysers 1 and {ANALYSER}, not {analyser!r}")
         self.k1, self.b = k1, b

@@ -2,7 +2,7 @@
 
 The file is SQLite in WAL mode, for any number of processes and threads. It holds no text: a row is found by hashes of
 the text, and of side and encoder, and holds the vector, the matrix or the bag. It is no truth: a damaged file is
-set aside and begun anew, and where it cannot be written, work goes on and what was encoded is not kept.
+set aside and started again, and where it cannot be written, work goes on and what was encoded is not kept.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class File:
             found |= self._done(partial(_selected, keys[start : start + ASKED_AT_ONCE]), dict[Key, bytes]())
         broken = [key for key, value in found.items() if not _sound(value)]
         if broken:
-            log.warning("%s: %d values are damaged, and are made again", self.path, len(broken))
+            log.warning("%s: %d values are damaged, and are computed again", self.path, len(broken))
             self._done(
                 lambda run: run.executemany("DELETE FROM encoded WHERE text = ? AND maker = ?", broken).rowcount, 0
             )
@@ -312,7 +312,7 @@ class File:
             for number in count(1)
             if not (name := self.path.with_name(f"{self.path.name}.damaged{number}")).exists()
         )
-        log.warning("%s is damaged (%s): set aside as %s, and begun anew", self.path, error, aside.name)
+        log.warning("%s is damaged (%s): set aside as %s, and started again", self.path, error, aside.name)
         for end in ("-wal", "-shm", ""):
             part = self.path.with_name(self.path.name + end)
             if part.exists():

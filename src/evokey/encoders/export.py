@@ -63,7 +63,7 @@ def export(model: str, folder: str | Path | None = None, precision: str = "int8"
     if precision not in PRECISIONS:
         raise InvalidSettings(f"precision is one of {', '.join(PRECISIONS)}, not {precision!r}")
     if folder is None and model not in PRESETS:
-        raise InvalidSettings(f"say into which folder {model} goes; only presets have a place of their own")
+        raise InvalidSettings(f"name the folder into which {model} goes; only presets have a place of their own")
     target = place(model, precision) if folder is None else Path(folder).expanduser()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InvalidSettings(f"{target} already exists; give a new folder, or remove it first")

@@ -150,7 +150,7 @@ def device_of(device: str | None) -> str:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise InvalidSettings(f"torch cannot use device {device!r} here; leave it out, or say 'cpu'") from error
+        raise InvalidSettings(f"torch cannot use device {device!r} here; leave it out, or use 'cpu'") from error
     return device
 
 

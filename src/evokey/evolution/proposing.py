@@ -96,7 +96,9 @@ def _learned_apart(documents: int) -> str:
     """What is added to a reason."""
     if not documents:
         return ""
-    return f"; {documents} restricted document{'s' if documents > 1 else ''} learned apart, each from its own lessons"
+    return (
+        f"; {documents} restricted document{'s' if documents > 1 else ''} learned separately, each from its own lessons"
+    )
 
 
 def _reason(proposal: Proposal) -> str:
@@ -104,7 +106,7 @@ def _reason(proposal: Proposal) -> str:
         return "what was verified is learned: this policy has no guard"
     taught = f"taught queries {proposal.taught.before:.3f} → {proposal.taught.after:.3f}"
     if proposal.held_out is None:
-        return f"{taught} (nDCG@10); too few queries to cross-fit, so recall rows alone"
+        return f"{taught} (nDCG@10); too few queries to cross-fit: only taught questions become keys"
     held, others = proposal.held_out, proposal.unrelated
     unrelated = "" if others is None else f", unrelated ones {others.before:.3f} → {others.after:.3f}"
     return f"held-out queries {held.before:.3f} → {held.after:.3f}, {taught}{unrelated} (nDCG@10)"

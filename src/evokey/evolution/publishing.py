@@ -123,8 +123,8 @@ class Publisher:
         try:
             return self._propose(up_to, omitted)
         except ServiceFailed as error:
-            log.warning("the lessons that are left are learned at the next evolve: %s", str(error))
-            reason = "an encoder failed: the lessons that are left are learned at the next evolve"
+            log.warning("the remaining lessons are learned at the next evolve: %s", str(error))
+            reason = "an encoder failed: the remaining lessons are learned at the next evolve"
             return EpochReport(False, reason, self.index.epoch, None, None, {}, {}, 0, 0)
 
     def _publish_if_new(self, report: EpochReport, up_to: int, omitted: Omitted) -> EpochReport:

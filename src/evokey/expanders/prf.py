@@ -40,11 +40,13 @@ class PRF:
     def expand(self, query: str, look: Look) -> Expansion:
         found = [one for one in look(query, self._documents)[: self._documents] if f"{one.title}{one.text}".strip()]
         if not found:
-            raise ExpansionFailed(f"prf: {query[:60]!r} finds no document to learn from")
+            raise ExpansionFailed(f"prf: {query[:60]!r} finds no document to take terms from")
         pieces = self._leads(found) if self._form == "passages" else self._words(query, found)
         kept = tidy(pieces, query, most=max(self._documents, self._terms))
         if not kept:
-            raise ExpansionFailed(f"prf: the documents found for {query[:60]!r} say nothing that the query does not")
+            raise ExpansionFailed(
+                f"prf: the documents found for {query[:60]!r} contain nothing that the query does not"
+            )
         return Expansion(query, kept, self.name, self.search)
 
     def _leads(self, documents: Sequence[Document]) -> list[Unit]:

@@ -58,7 +58,7 @@ class Synonyms:
             pieces = [Unit(", ".join(words)) for words in self._otherwise(query)]
         kept = tidy(pieces, query, most=self._most)
         if not kept:
-            raise ExpansionFailed(f"synonyms: WordNet knows no other words for {query[:60]!r}")
+            raise ExpansionFailed(f"synonyms: WordNet has no other words for {query[:60]!r}")
         return Expansion(query, kept, self.name, self.search)
 
     def _otherwise(self, query: str) -> Iterator[list[str]]:

@@ -49,7 +49,7 @@ class TurboRewriter(LLMExpander):
             known = REWRITER_PREFIX if model == REWRITER else ""
             prompt = Prompt((known if prefix is None else prefix) + "{{query}}")
         if asked is None:
-            raise InvalidSettings(f"expander {self.name!r} asks a language model, and none is set; or say backend='t5'")
+            raise InvalidSettings(f"expander {self.name!r} asks a language model, and none is set; or set backend='t5'")
         super().__init__(
             asked, max_tokens=max_tokens, temperature=temperature, units=units, longest=longest, prompt=prompt
         )

@@ -65,7 +65,7 @@ class Cited:
         if room < passages * LEAST:
             raise InvalidSettings(
                 f"generator 'cited': a context of {context} tokens, less max_tokens = {max_tokens} and the prompt, "
-                f"leaves {max(room, 0)} for {passages} passages; raise context to what the model holds, "
+                f"leaves {max(room, 0)} for {passages} passages; raise context to the model's limit, "
                 f"or lower max_tokens"
             )
 
@@ -117,7 +117,7 @@ class Cited:
         if room < max(len(used), 1) * LEAST:
             raise InvalidQuery(
                 f"the query has about {tokens(query)} tokens and leaves no room for passages in a context of "
-                f"{self.context}; shorten it, or raise context to what the model holds"
+                f"{self.context}; shorten it, or raise context to the model's limit"
             )
         if used:
             texts = [_one_line(hit.document) for hit in used]
@@ -139,7 +139,7 @@ class Cited:
         model = told.model or self.llm.identity
         if not said:
             why = "the model ended" if told.finished else f"it was cut off after {self.max_tokens}: raise max_tokens"
-            raise LLMFailed(f"{model} thought aloud and answered nothing ({why})")
+            raise LLMFailed(f"{model} returned only its reasoning and no answer ({why})")
         text = shown(said, len(asking.hits))
         ids = [asking.hits[number - 1].id for number in cited(text) if 1 <= number <= len(asking.hits)]
         return Answer(query, text, tuple(dict.fromkeys(ids)), asking.hits, model, told.spent, told.finished)

@@ -118,7 +118,9 @@ class Service:
         """The JSON object that the service answers."""
         answer = self.ask(path, body)
         if not isinstance(answer, dict):
-            raise self.failed(f"answered with a {type(answer).__name__} where a JSON object belongs. Check base_url.")
+            raise self.failed(
+                f"answered with a {type(answer).__name__} where a JSON object is expected. Check base_url."
+            )
         return answer
 
     def ask(self, path: str, body: Mapping[str, Any]) -> Any:
@@ -154,7 +156,7 @@ class Service:
                         return
                     yield self._event(data)
             except (httpx.TransportError, httpx.DecodingError) as error:
-                raise self.failed(f"broke off in the middle of its answer ({_kind(error)}). Ask again.") from None
+                raise self.failed(f"ended in the middle of its answer ({_kind(error)}). Try again.") from None
             except network.TooLarge:
                 raise self._too_large() from None
 
@@ -171,7 +173,7 @@ class Service:
         placed = {entry["index"]: entry for entry in entries if type(entry.get("index")) is int}
         if placed.keys() != set(range(count)):
             raise self.failed(
-                f"numbered the entries of its answer wrongly: each of 0 to {count - 1} belongs there once. {UNKEPT}"
+                f"numbered the entries of its answer wrongly: each of 0 to {count - 1} must occur once. {UNKEPT}"
             )
         return [placed[number] for number in range(count)]
 
@@ -196,9 +198,7 @@ class Service:
         if not isinstance(event, dict):
             raise self.failed("sent an event that is not a JSON object. Check base_url.")
         if event.get("error"):
-            raise self.failed(
-                f"broke off in the middle of its answer: {reply.line(reply.message_of(event))}. Ask again."
-            )
+            raise self.failed(f"ended in the middle of its answer: {reply.line(reply.message_of(event))}. Try again.")
         return event
 
     @contextmanager
@@ -241,7 +241,7 @@ class Service:
         left = self._breaker.left()
         if left:
             raise self.failed(
-                f"is not asked: it has just failed, and is asked again in {left:.0f} s. Set rest to change this pause."
+                f"is not called: it has just failed, and will be tried in {left:.0f} s. Set rest to change this pause."
             )
 
     def _refused(self, response: httpx.Response, content: bytes) -> Trouble:
@@ -336,7 +336,9 @@ class Service:
         if key is None:
             return headers
         if not (key.isascii() and key.isprintable()) or " " in key:
-            raise self.failed(f"was not asked: {self._key_env} holds characters that no key has. Set it again.")
+            raise self.failed(
+                f"was not asked: {self._key_env} contains characters that are not allowed in a key. Set it again."
+            )
         bearer = self.provider.key_header == "Authorization"
         return {**headers, self.provider.key_header: f"Bearer {key}" if bearer else key}
 

@@ -91,7 +91,7 @@ def _unpacked(pieces: Iterable[bytes], window: int) -> Iterator[bytes]:
     except zlib.error as error:
         raise httpx.DecodingError(str(error)) from error
     if not unpacker.eof:
-        raise httpx.DecodingError("it is cut short")
+        raise httpx.DecodingError("it is truncated")
 
 
 class Bounded(httpcore.NetworkBackend):
@@ -148,7 +148,7 @@ def _seconds(timeout: Any, late: type[Exception]) -> float | None:
         return None if timeout is None else float(timeout)
     left = timeout.left()
     if left <= 0:
-        raise late("the time of the whole call is over")
+        raise late("the time limit of the whole call is reached")
     return left
 
 

@@ -61,12 +61,12 @@ def _table(path: Path, separator: str) -> Iterator[Document]:
         for row in rows:
             where = f"{path}, line {rows.line_num}"
             if None in row or None in row.values():
-                raise InvalidDocument(f"{where} has not as many cells as the header names")
+                raise InvalidDocument(f"{where} has a different number of cells than the header")
             own = {name: cell if name in FIELDS else _number(cell) for name, cell in row.items() if cell}
             yield _document(where, {"text": "", **own})
     except csv.Error as error:
         raise InvalidDocument(
-            f"{path}, line {rows.line_num} is no valid CSV: {error}; mend it, or write the table as JSONL"
+            f"{path}, line {rows.line_num} is not valid CSV: {error}; correct it, or write the table as JSONL"
         ) from error
 
 
@@ -127,7 +127,7 @@ def _bytes(path: Path, most: int | None = None) -> bytes:
     try:
         size = path.stat().st_size
         if most is not None and size > most:
-            raise InvalidDocument(f"{path} has {size:,} bytes; over {most:,} make no sense as one document: split it")
+            raise InvalidDocument(f"{path} has {size:,} bytes; over {most:,} are too many for one document: split it")
         return path.read_bytes()
     except OSError as error:
         raise _unreadable(path, error) from error

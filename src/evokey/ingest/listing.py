@@ -60,7 +60,9 @@ def listing(path: Path, root: Path | None = None) -> Listing:
     if not os.path.lexists(whole):
         raise InvalidDocument(f"{path} does not exist")
     if whole.suffix.lower() not in KNOWN:
-        raise InvalidDocument(f"{path} is of no known kind; known are {', '.join(sorted(KNOWN))}, and folders of these")
+        raise InvalidDocument(
+            f"{path} is of unknown type; known types are {', '.join(sorted(KNOWN))}, and folders of these"
+        )
     if not whole.is_file():
         raise InvalidDocument(f"{path} is a pipe, socket, device or broken link, not a file; add a file in its place")
     return Listing((File(whole, _id(whole, root or whole.parent)),))
@@ -74,7 +76,7 @@ def _folder(said: Path, folder: Path, root: Path | None) -> Listing:
         return Listing((File(folder / BEIR, BEIR),), skipped)
     paths = [path for path, reason in found if not reason]
     if not paths:
-        raise InvalidDocument(f"{said} holds no file of a known kind ({', '.join(sorted(KNOWN))})")
+        raise InvalidDocument(f"{said} contains no file of a known type ({', '.join(sorted(KNOWN))})")
     return Listing(
         tuple(File(path, _id(path, root or folder.parent)) for path in paths),
         tuple(Skipped(path, reason) for path, reason in found if reason),
@@ -111,7 +113,7 @@ def _id(path: Path, root: Path) -> str:
     try:
         return path.relative_to(_absolute(root)).as_posix()
     except ValueError:
-        raise InvalidDocument(f"{path} does not lie below the root {root}; name a folder above it") from None
+        raise InvalidDocument(f"{path} is not below the root {root}; name a folder above it") from None
 
 
 def _absolute(path: Path) -> Path:

@@ -36,7 +36,7 @@ def copy(folder: Path, target: Path) -> None:
         making.rename(target)
     except OSError as error:
         raise StorageFailed(
-            f"{target} could not be written ({error}); nothing is left of it. Make room, or give another place"
+            f"{target} could not be written ({error}); nothing is left of it. Free some space, or give another place"
         ) from error
     finally:
         shutil.rmtree(making, ignore_errors=True)

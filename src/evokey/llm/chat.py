@@ -105,7 +105,7 @@ class Chat(ABC):
                 raise self._nonsense(event) from None
             yield from filter(None, reading.pieces[before:])
         if reading.reason is None:
-            raise self._service.failed("broke off in the middle of its answer. Ask again.")
+            raise self._service.failed("ended in the middle of its answer. Try again.")
         return self._answer(messages, reading)
 
     def price(self, prompt_tokens: int, answer_tokens: int) -> float | None:
@@ -168,5 +168,5 @@ def text_of(content: Any) -> str:
 def word_of(value: Any) -> str:
     """A name or a reason, which may be absent."""
     if value is not None and not isinstance(value, str):
-        raise TypeError("no text where a text belongs")
+        raise TypeError("no text where a text is expected")
     return value or ""

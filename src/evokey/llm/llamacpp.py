@@ -95,7 +95,7 @@ class LlamaCpp:
                     pieces.append(piece)
                     yield piece
         if reason is None:
-            raise LLMFailed(f"{self.identity} broke off without an end")
+            raise LLMFailed(f"{self.identity} ended without a final message")
         seconds = time.monotonic() - started
         spent = Spent(1, usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0), 0.0, seconds)
         return answered("".join(pieces), self.identity, spent, finished=reason != "length")
@@ -148,7 +148,7 @@ class LlamaCpp:
                 for one in (said, *said["top_logprobs"]):
                     if one["id"] == token:
                         return float(one["logprob"])
-        raise LLMFailed(f"{self.identity} does not tell the probability of token {token}")
+        raise LLMFailed(f"{self.identity} does not return the probability of token {token}")
 
     def close(self) -> None:
         """Let go of the model; the next call loads it again."""

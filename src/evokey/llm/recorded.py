@@ -35,7 +35,7 @@ class Recorded:
     ) -> None:
         """model: the identity of the recorded model, needed in mode "replay" where the file holds several."""
         if mode not in ("replay", "record"):
-            raise InvalidSettings(f"recorded knows the modes replay and record, not {mode!r}")
+            raise InvalidSettings(f"recorded has the modes replay and record, not {mode!r}")
         if mode == "record" and llm is None:
             raise InvalidSettings("recorded needs the llm to ask in mode record: llm = {name = …}")
         self._at = Path(at).expanduser()

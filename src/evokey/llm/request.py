@@ -31,7 +31,7 @@ def turns(messages: Sequence[Message], max_tokens: int, temperature: float) -> l
         if message.role not in ROLES:
             raise InvalidInput(f"a message has one of the roles {', '.join(ROLES)}, not {message.role!r}")
         if not message.text.strip():
-            raise InvalidInput(f"a {message.role} message says nothing; leave it out")
+            raise InvalidInput(f"a {message.role} message is empty; leave it out")
         if _whole(message.text) != message.text:
             raise InvalidInput(f"a {message.role} message is not valid Unicode: {message.text[:60]!r}")
     if max_tokens < 1:

@@ -95,7 +95,7 @@ class Recorder:
         whatever the parts have kept of it is erased too, unless lessons have it."""
         if thought.query not in self.ledger.lessons.texts() | set(self.ledger.protected.all()):
             self.ledger.forgets.note(Erasure((thought.query,)))
-        why = "something was forgotten while it was thought about; ask again"
+        why = "something was forgotten in the meantime; try again"
         return Thought(thought.query, None, (), None, Ruling(None, reason=why, spent=thought.spent), trouble=why)
 
 
@@ -108,5 +108,5 @@ def _outcome(thought: Thought, lesson: Lesson | None) -> str:
     if thought.ruling.success is None:
         return f"nothing learned: the verifier abstains ({thought.ruling.reason or 'it cannot tell'})"
     if thought.ruling.success:
-        return "nothing learned: verified, but no document can be named that it is owed to"
+        return "nothing learned: verified, but no document can be credited"
     return f"nothing learned: not verified ({thought.ruling.reason or 'it failed'})"

@@ -136,7 +136,7 @@ class Learner:
                 self._rest((time.thread_time() - began) / SHARE)
         except (EOFError, OSError, RuntimeError) as error:
             if not self._ending:
-                log.warning("the background learner ends: %s", str(error) or type(error).__name__)
+                log.warning("background learning stopped: %s", str(error) or type(error).__name__)
         finally:
             self._thinker.stop()
             with self._change:
@@ -179,7 +179,7 @@ class Learner:
                 return write()
             except MemoryBusy as error:
                 if not waiting:
-                    log.warning("the background learner waits to write: %s", str(error))
+                    log.warning("background learning waits to write: %s", str(error))
                 waiting = True
                 self._rest(BUSY)
         raise EOFError("stopped")
@@ -193,7 +193,7 @@ class Learner:
             with self._change:
                 self._resting = True
                 self._waiting.clear()
-            log.warning("the background learner rests: its budget of %d calls is spent", self._budget)
+            log.warning("background learning is paused: its budget of %d calls is used up", self._budget)
 
     def _evolve(self) -> None:
         draft: Draft = self._thinker.ask("propose")
@@ -206,7 +206,7 @@ def make_thinker(folder: Path, settings: Settings) -> Thinker:
     """A process that opens the memory in this folder, and is allowed what this one is."""
     if settings.objects:
         raise InvalidSettings(
-            "a process of its own cannot be given the objects that this memory was opened with: "
+            "a separate process cannot use the objects that this memory was opened with: "
             f"{', '.join(sorted(kind for kind, _ in settings.objects))}. Name them by 'module:Class' instead"
         )
     return Thinker(folder, required_allowances(settings, folder))

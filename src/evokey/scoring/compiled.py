@@ -47,5 +47,5 @@ def load() -> bool:
             except ImportError:
                 return False
             except Exception as error:  # noqa: BLE001 - whatever ails a compiler, numpy finds the same
-                log.warning("searching goes on without a compiled scan: %s", str(error))
+                log.warning("searches continue without a compiled scan: %s", str(error))
         return _best is not None

@@ -112,7 +112,7 @@ def encode(retriever: Retriever, entries: Sequence[Entry], corpus: Corpus, watch
         raise DocumentRefused(
             f"encoder {retriever.name} makes no key of {named(list(encoding.refused))}: "
             f"{reason(next(iter(encoding.refused.values())))}. None of these {len(entries)} documents was stored: "
-            f"leave out what is refused, or change its text. What was encoded of the others is not paid for again."
+            f"leave these out, or change their text. The others are not encoded again."
         ) from next(iter(encoding.refused.values()))
     return encoding.keys
 

@@ -38,7 +38,7 @@ def save_keys(index: Index, *, force: bool = False) -> None:
     try:
         index.save(force=force)
     except OSError as error:
-        log.warning("keys could not be written (%s); they stay in memory and are made again when needed", str(error))
+        log.warning("keys could not be written (%s); they stay in memory and are rebuilt when needed", str(error))
 
 
 def keep_traffic(index: Index, ledger: Ledger) -> None:

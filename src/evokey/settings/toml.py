@@ -42,7 +42,7 @@ def load(path: Path) -> Mapping[str, Any]:
     except OSError as error:  # a directory in its place, no right to read it, a disk that fails
         raise InvalidSettings(f"{path} cannot be read ({error.strerror}); it must be a file of settings") from error
     except RecursionError as error:
-        raise InvalidSettings(f"{path} has lists or tables nested too deeply; make it flatter") from error
+        raise InvalidSettings(f"{path} has lists or tables nested too deeply; use fewer levels") from error
     except ValueError as error:  # no TOML, no UTF-8, or a number of too many digits
         raise InvalidSettings(f"{path} is not valid TOML: {error}") from error
 

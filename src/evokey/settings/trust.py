@@ -73,7 +73,9 @@ def check(wanted: Sequence[Need], granted: Iterable[str], folder: Path) -> None:
     told = "; ".join(f"{one.setting} {one.what}: {one.allowance}" for one in missing)
     unmet = list(dict.fromkeys(one.allowance for one in missing))
     if not all(one.isprintable() for one in unmet):
-        raise InvalidSettings(f"{folder}: {missing[0].setting} holds characters that no name has: {unmet!r}")
+        raise InvalidSettings(
+            f"{folder}: {missing[0].setting} contains characters that are not allowed in a name: {unmet!r}"
+        )
     typed = shlex.join(["evokey", "allow", *unmet, "--at", str(folder)])  # it may be hostile, and is copied
     raise NotAllowed(
         f"{folder} reaches outside its own directory: {told}. A directory cannot allow that itself. If you trust it, "
@@ -91,7 +93,9 @@ def links(folder: Path) -> list[Need]:
             if stat.S_ISLNK(mode) and not path.resolve().is_relative_to(home):
                 found.append(Need(str(path.relative_to(folder)), str(path.resolve()), "is a link to"))
             elif not (stat.S_ISLNK(mode) or stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                raise InvalidSettings(f"{path} is no file and no folder, and has no place in a memory; remove it")
+                raise InvalidSettings(
+                    f"{path} is neither a file nor a folder, and does not belong in a memory; remove it"
+                )
     return found
 
 
@@ -240,7 +244,9 @@ def _recorded() -> dict[str, list[str]]:
     except OSError:  # nothing that can be read allows anything
         return {}
     except ValueError as error:
-        raise InvalidSettings(f"{_state()} cannot be read ({error}); mend it, or remove it and allow again") from error
+        raise InvalidSettings(
+            f"{_state()} cannot be read ({error}); correct it, or remove it and allow again"
+        ) from error
     return found
 
 

@@ -23,7 +23,7 @@ from evokey.stores.segments import Manifest, damaged, read_manifest, read_segmen
 from evokey.types import Numbers
 
 UNREADABLE = Manifest("", ())
-UNREAD = "keys in %s cannot be read (%s): they are made again from the ledger"
+UNREAD = "keys in %s cannot be read (%s): they are rebuilt from the ledger"
 log = logging.getLogger("evokey")
 
 

@@ -86,7 +86,7 @@ def estimated(log: Sequence[Showing], *, rounds: int = 100, least: float = 0.01)
     moved = {pair: ranks for pair, ranks in clicks.items() if len(ranks) > 1}
     if not moved:
         raise InvalidInput(
-            "no document was shown for one query at two ranks, so position and relevance cannot be told apart; "
+            "no document was shown for one query at two ranks, so position and relevance cannot be separated; "
             "swap neighbours at random for a while, or name eta"
         )
     if not any(clicked for ranks in moved.values() for _, clicked in ranks.values()):

@@ -90,7 +90,7 @@ class Human:
         with self._open() as file:
             row = file.execute("SELECT asked FROM questions WHERE number = ?", (id,)).fetchone()
             if row is None:
-                raise InvalidInput(f"no question {id} was asked; pending() lists those that wait")
+                raise InvalidInput(f"no question {id} was asked; pending() lists the open ones")
             _check(_question(id, row[0], 0.0), grades or {})
             said = (None if success is None else int(success), json.dumps(dict(grades or {})), actor, self._now(), id)
             file.execute(
@@ -103,7 +103,7 @@ class Human:
         """Nobody will tell: it abstains from now on, and waits no more."""
         with self._open() as file:
             if not file.execute("UPDATE questions SET state = 'skipped' WHERE number = ?", (id,)).rowcount:
-                raise InvalidInput(f"no question {id} was asked; pending() lists those that wait")
+                raise InvalidInput(f"no question {id} was asked; pending() lists the open ones")
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -1,7 +1,7 @@
 """The generator's own loss on the gold answer: documents that make the right answer likelier are right.
 
 Loss is the mean negative log-probability of the gold answer's tokens, the lowest over the gold answers. It is asked of
-a model that tells log-probabilities (llamacpp), with the documents and without them. The model is a small judge of
+a model that returns log-probabilities (llamacpp), with the documents and without them. The model is a small judge of
 facts, but a fair one of what a passage adds: both prompts differ in nothing but the documents.
 With SmolLM2 (135M), 25 questions of LoCoMo, one judged passage and three others each, a margin of 1 says yes to 10
 with the judged passage and to 1 without it, and 9 of the 10 passages it names are the judged ones. A margin of ½ says
@@ -51,7 +51,7 @@ class TaskLoss:
         characters of a document."""
         if not isinstance(llm, Scoring):
             raise InvalidSettings(
-                f"verifier 'task-loss' needs a model that tells log-probabilities, such as llamacpp, "
+                f"verifier 'task-loss' needs a model that returns log-probabilities, such as llamacpp, "
                 f"not {getattr(llm, 'identity', llm)}"
             )
         count(self.name, k=k, longest=longest)

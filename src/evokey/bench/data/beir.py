@@ -107,7 +107,7 @@ def _triples(path: Path) -> Iterator[tuple[str, str, str, object]]:
     for number, (where, line) in enumerate(lines(path)):
         cells = [cell.strip() for cell in line.split("\t")]
         if len(cells) != 3 or not cells[0] or not cells[1]:
-            raise InvalidInput(f"{where} needs query-id, corpus-id and score, parted by tabs, not {line[:80]!r}")
+            raise InvalidInput(f"{where} needs query-id, corpus-id and score, separated by tabs, not {line[:80]!r}")
         if number or cells[0] != "query-id":
             yield where, cells[0], cells[1], cells[2]
 
@@ -130,7 +130,7 @@ def _queries(paths: Iterable[Path]) -> dict[str, str]:
         for where, row in rows(path):
             id, text = id_of(where, row, "_id", "id"), text_of(where, row, "text")
             if found.setdefault(id, text) != text:
-                raise InvalidInput(f"{where}: query {id!r} stands in an earlier line with another text")
+                raise InvalidInput(f"{where}: query {id!r} occurs in an earlier line with another text")
     return found
 
 

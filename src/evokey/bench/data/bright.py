@@ -67,7 +67,7 @@ def read(place: Place, split: str = "test") -> Dataset:
     for where, row in examples:
         id = id_of(where, row, "id", "_id")
         if id in queries:
-            raise InvalidInput(f"{where}: query {id!r} stands twice; ids must differ")
+            raise InvalidInput(f"{where}: query {id!r} occurs twice; ids must differ")
         queries[id] = text_of(where, row, "query")
     listed = {
         name: {id_of(where, row, "id", "_id"): texts_of(where, row, name) for where, row in examples}

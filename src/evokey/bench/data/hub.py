@@ -15,7 +15,7 @@ def fetch(repository: str, patterns: Sequence[str], cache: Path | None = None) -
         from huggingface_hub.errors import HFValidationError, HTTPError, RepositoryNotFoundError
     except ModuleNotFoundError as error:
         raise UnknownComponent(
-            f"{repository} lies on the hub, and {error.name} is not installed. "
+            f"{repository} is on the hub, and {error.name} is not installed. "
             f"Install it with: pip install 'evokey[hub]', or give a folder in BEIR layout"
         ) from error
     try:

@@ -159,7 +159,9 @@ def _word(id: str, escaped: bool) -> str:
     """An id as one column. A byte order mark would be lost where a line begins, so it counts as white space."""
     word = "".join(_escape(sign) if _parts(sign) or sign == "%" else sign for sign in id) if escaped else id
     if not word or any(map(_parts, word)):
-        raise InvalidInput(f"{id!r} cannot stand in a TREC file: columns are parted by spaces. Write with escaped=True")
+        raise InvalidInput(
+            f"{id!r} cannot stand in a TREC file: columns are separated by spaces. Write with escaped=True"
+        )
     return word
 
 
@@ -215,7 +217,7 @@ def _texts(folder: Path, found: Sequence[Topic]) -> dict[str, str]:
     queries: dict[str, str] = {}
     for topic in found:
         if topic.id in queries:
-            raise InvalidInput(f"{folder}: topic {topic.id!r} stands twice; ids must differ")
+            raise InvalidInput(f"{folder}: topic {topic.id!r} occurs twice; ids must differ")
         queries[topic.id] = topic.title or topic.description
     return queries
 

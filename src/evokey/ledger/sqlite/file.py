@@ -33,7 +33,7 @@ def check_there(folder: Path) -> None:
     if keys is not None and not (ledger.exists() and ledger.stat().st_size >= SMALLEST_PAGE):
         raise MissingLedger(
             f"{folder} holds keys ({keys.relative_to(folder)}) but {'an empty' if ledger.exists() else 'no'} {FILE}: "
-            f"documents and lessons are in that file alone. Restore it from a backup; or, to begin anew, remove "
+            f"documents and lessons are in that file alone. Restore it from a backup; or, to start again, remove "
             f"{folder / 'keys'}"
         )
 
@@ -60,7 +60,7 @@ def translate(error: BaseException, folder: Path, *, opening: bool = False) -> E
         return DamagedLedger(f"{ledger} is damaged ({error}): {_way_out(folder)}")
     if code in REFUSED:
         return StorageFailed(
-            f"{ledger}: {error}{hint(folder)}. Nothing was changed; make room on the disk, or mend what refuses, and "
+            f"{ledger}: {error}{hint(folder)}. Nothing was changed; free space on the disk, or mend what refuses, and "
             f"try again."
         )
     if code in BUSY:

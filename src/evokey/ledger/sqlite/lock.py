@@ -37,13 +37,13 @@ class WriterLock:
             self._lock.acquire()
         except Timeout:
             raise MemoryBusy(
-                f"{self._folder} is being written by {self._holder()}. Searching goes on; to write, wait until that "
+                f"{self._folder} is being written by {self._holder()}. Searches still work; to write, wait until that "
                 f"process closes the memory, or write through it."
             ) from None
         except OSError as error:
             raise StorageFailed(
                 f"{self._folder / LOCK} cannot be locked ({error}){hint(self._folder)}. Nothing was changed; "
-                f"mend what refuses, and try again."
+                f"fix the cause, and try again."
             ) from error
         note = {"pid": os.getpid(), "host": socket.gethostname()}
         with suppress(OSError):  # for other people's error messages alone
