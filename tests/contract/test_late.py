@@ -216,7 +216,7 @@ def test_rows_without_a_vector_are_like_nothing_wherever_they_lie() -> None:
 @pytest.mark.parametrize("keys", ["full", "chunks"])
 @pytest.mark.parametrize("accumulate", [False, True])
 def test_the_papers_gain_is_what_appending_a_unit_adds(opened: Opener, keys: str, accumulate: bool) -> None:
-    rule = {"name": "paper", "x": 2, "capacity": 3, "retrieved": 3, "accumulate": accumulate}
+    rule = {"name": "paper", "x": 2, "capacity": 3, "retrieved": 3, "gate": 0, "accumulate": accumulate}
     memory = opened(encoder=LATE, keys=CHUNKS if keys == "chunks" else "full", policy=rule)
     memory.add(DOCUMENTS)
     said = []
@@ -234,11 +234,12 @@ def test_the_papers_gain_is_what_appending_a_unit_adds(opened: Opener, keys: str
     for batch in (said[:2], said[2:]):
         for _, query, units in batch:
             question = by_word.vectors(query)
-            for id in retrieved[query]:
+            for id in retrieved.get(query, ()):
                 base = [maxsim(row, question) if len(question) else 0.0 for row in rows[id]]
                 row = base.index(max(base))
                 attribute_by_hand(scores[id, row], rows[id][row], added[id, row], question, units)
         for key, known in scores.items():
+            scores[key] = known = dict(sorted(known.items(), key=lambda item: (-item[1], item[0]))[:3])
             chosen = sorted(known, key=lambda text: (-known[text], text))[:2]
             added[key] = sorted({*added[key], *chosen}) if accumulate else chosen
     replay = Replay(memory.policy, retriever, log.successes)  # type: ignore[arg-type]
@@ -266,7 +267,7 @@ def test_the_papers_gain_is_what_appending_a_unit_adds(opened: Opener, keys: str
 def test_the_papers_gain_is_found_again_in_the_score(opened: Opener) -> None:
     """Keys and texts of one word each: some are unlike the question, and what is unlike brings nothing."""
     words = "apple river stone law music war tax blue seven engine prayer goal".split()
-    memory = opened(encoder=LATE, policy={"name": "paper", "retrieved": 100})
+    memory = opened(encoder=LATE, policy={"name": "paper", "retrieved": 100, "gate": 0})
     memory.add([evokey.Document(word, word) for word in words])
     numbers = memory.ledger.documents.numbers(words)
     unlike = 0
@@ -307,8 +308,6 @@ def attribute_by_hand(
     for unit, gain, power in zip(units, gains, powers, strict=True):
         if gain > 0:
             scores[unit] = scores.get(unit, 0.0) + gain * power / sum(powers)
-    for text in sorted(scores, key=lambda text: (-scores[text], text))[3:]:
-        del scores[text]
 
 
 # ---- in a memory

@@ -179,6 +179,41 @@ def test_online_keys_evolve_at_saturation_without_being_asked() -> None:
     assert len(online.largest_gains) == 15
 
 
+@pytest.mark.parametrize("at_once", [False, True])
+def test_online_an_epoch_is_published_when_batches_are_saturated(
+    opened: Opener, commands: list[evokey.Document], at_once: bool
+) -> None:
+    rule = {"name": "paper", "online": True, "batch": 2, "patience": 1, "margin": 0.0, "gate": 0}
+    memory = opened(encoder="bm25", policy=rule)
+    memory.add(commands)
+    queries = ["show who changed a file last", "changed file", "who", "file history", "undo", "log", "branch", "merge"]
+    lessons = [{"query": query, "relevant": ["git-log"]} for query in queries]
+    memory.feedback_many(lessons) if at_once else [memory.feedback(**one) for one in lessons]
+    epochs = [epoch for epoch in memory.epochs() if epoch.number]
+    log = memory.composer.log(memory.ledger.lessons.last)
+    assert isinstance(memory.policy, Paper)
+    saturated = Replay(memory.policy, memory.index.retrievers[0], log.successes).run(log.marks)
+    assert [epoch.lessons_to for epoch in epochs] == saturated
+    assert len(saturated) > 1 and saturated[0] < len(lessons)
+    assert ranking(memory, "history", epoch=1) != ranking(memory, "history", epoch=0)
+
+
+def test_the_best_gain_is_remembered_over_evolves() -> None:
+    replay = replayed(Paper(batch=5, margin=0.0), 3, marks=(10, 20))
+    assert replay.saturation.best == max(replay.largest_gains)
+    assert replay.saturation.waited == 0
+
+
+def test_learn_credits_what_the_verifier_saw(opened: Opener, commands: list[evokey.Document]) -> None:
+    memory = opened(encoder="bm25", policy="paper", expander={"name": "prf", "terms": 4})
+    memory.add(commands)
+    report = memory.learn("who changed a file", relevant=["git-blame"])
+    assert report.lesson is not None and len(report.found) > 1
+    (success,) = memory.composer.log(report.lesson.number).successes
+    numbers = memory.ledger.documents.numbers(list(report.found))
+    assert success.retrieved == tuple(numbers[id] for id in report.found)
+
+
 @pytest.mark.parametrize("encoder", ["bm25", "wordllama"])
 def test_the_paper_policy_learns_publishes_and_undoes(
     opened: Opener, commands: list[evokey.Document], encoder: str
@@ -214,3 +249,5 @@ def test_a_rule_that_makes_no_sense_is_refused(opened: Opener) -> None:
         opened(policy={"name": "paper", "x": 0})
     with pytest.raises(InvalidSettings, match="policy 'paper' has no option y"):
         opened("other", policy={"name": "paper", "y": 1})
+    with pytest.raises(InvalidSettings, match="gate is a share, from 0 to 1"):
+        opened("third", policy={"name": "paper", "gate": 2})

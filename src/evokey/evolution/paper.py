@@ -1,20 +1,25 @@
 """The paper's own rule, for reproduction and comparison: a replay of the log in order, with recorded batch marks.
 
-For every verified query q, retrieved document i and unit e (the query itself where there is no expansion):
+A query teaches if it was verified on what it retrieved together with its units (the gate: V_r + V_g ≥ 1). In `learn` a
+verifier says so; in `feedback` enough of the right documents must be among those retrieved. It is decided when a lesson
+is recorded, with the keys of that time: one that fails is recorded with nothing retrieved. For every verified query q,
+retrieved document i and unit e (the query itself where there is no expansion):
 
-    Δ = sim(f(q), k ⊕ f(e)) − sim(f(q), k), kept if positive; w = softmax of Δ over the query's units; s += w·Δ
-    u: a document's units by s, the lowest leave when there are more than the capacity
+    Δ = sim(f(q), k ⊕ f(e)) − sim(f(q), k), kept if positive; w = softmax of Δ over the query's units
+    s += Σ w·Δ over the queries of a batch; u: a document's units by s, the lowest beyond the capacity are dropped
     k ← k⁰ ⊕ f(the x best of u)              or, accumulating, k ← k ⊕ f(…)
 
-⊕ is addition; dense keys are brought back to unit length. Batches follow each other until they are saturated; then the
-keys evolve. Every retrieved document is credited, right or not: that is the rule, and why the guarded policy exists.
+⊕ is addition; dense keys are brought back to unit length. Keys evolve when evolve is called; online also whenever
+batches are saturated. Every retrieved document is credited, right or not: that is the rule, and why the guarded policy
+exists.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,9 +50,13 @@ class Paper:
     margin: float = 0.05
     retrieved: int = 10
     """How many documents of a verified query are credited."""
+    gate: float = 0.5
+    """The share of the right documents that must be among those retrieved; 0: every lesson teaches."""
     accumulate: bool = False
     online: bool = False
     """Keys evolve whenever a batch is saturated, and not only when evolve is called."""
+    normalise: bool = True
+    """Whether dense keys are brought back to unit length; if not, similarity is a plain inner product."""
 
     def __post_init__(self) -> None:
         for name in ("x", "capacity", "batch", "patience", "retrieved"):
@@ -55,6 +64,8 @@ class Paper:
                 raise InvalidSettings(f"policy paper: {name} must be 1 or more, not {getattr(self, name)}")
         if not 0 <= self.margin < 1:
             raise InvalidSettings(f"policy paper: margin must be from 0 to below 1, not {self.margin}")
+        if not 0 <= self.gate <= 1:
+            raise InvalidSettings(f"policy paper: gate is a share, from 0 to 1, not {self.gate}")
 
     def propose(self, data: TrainingData) -> Proposal:
         """There is no guard: whatever was verified is learned."""
@@ -63,12 +74,22 @@ class Paper:
         return Proposal(choice, weights, None, None, changes=bool(data.lessons.queries))
 
     def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
-        successes = [one for one in log.successes if one.retrieved]
-        if not successes:
+        if not log.successes:
             return UNTAUGHT
-        replay = Replay(self, retriever, successes)
+        replay = Replay(self, retriever, log.successes)
         replay.run(log.marks)
         return replay.overlay(choice)
+
+    def saturates(self, retrievers: Sequence[Retriever], log: Log, new: int) -> int | None:
+        """Online: the first lesson since the last epoch with which batches are saturated. It is looked for only if the
+        last so many lessons completed a batch."""
+        last = max(log.marks, default=0)
+        count = sum(one.number > last for one in log.successes)
+        if not self.online or count < self.batch or count // self.batch == (count - new) // self.batch:
+            return None
+        replays = [Replay(self, one, log.successes) for one in retrievers]
+        found = [number for one in replays for number in one.run(log.marks) if number > last]
+        return min(found, default=None)
 
 
 @dataclass(slots=True)
@@ -101,25 +122,30 @@ class Replay:
         self.added = [{} for _ in range(len(self.base))]
         self.saturation = Saturation(self.rule.patience, self.rule.margin)
 
+    @property
+    def _unit(self) -> bool:
+        """Whether keys are brought back to unit length."""
+        return self.base.unit and self.rule.normalise
+
     def _credited(self, one: Success) -> tuple[int, ...]:
         return one.retrieved[: self.rule.retrieved]
 
-    def run(self, marks: Sequence[int]) -> None:
-        """Take the lessons batch by batch; evolve at every mark and at the end, and online at saturation too."""
-        waiting: list[Success] = []
-        for place, one in enumerate(self.successes):
-            waiting.append(one)
-            last = place + 1 == len(self.successes)
-            marked = last or any(one.number <= mark < self.successes[place + 1].number for mark in marks)
-            if len(waiting) >= self.rule.batch or marked:
-                self._batch(waiting)
-                waiting = []
-            if marked or (self.rule.online and self.saturation.saturated):
+    def run(self, marks: Sequence[int]) -> list[int]:
+        """Take the lessons batch by batch; evolve at every mark and at the end, and online at saturation too. Returns
+        the lessons with which batches were saturated."""
+        found = []
+        for batch, marked in batches(self.successes, self.rule.batch, marks):
+            self._batch(batch)
+            full = len(batch) == self.rule.batch
+            saturated = self.rule.online and full and self.saturation.saturated
+            found += [batch[-1].number] if saturated else []
+            if marked or saturated:
                 self._evolve()
+        return found
 
     def _batch(self, batch: Sequence[Success]) -> None:
-        """Attribute one batch; remember its largest gain."""
-        largest = 0.0
+        """Attribute one batch, then drop what is beyond the capacity; remember the largest gain."""
+        largest, changed = 0.0, set[int]()
         for one in batch:
             units = [self._column(text) for text in units_of(one)]
             question = self.retriever.lesson(one.query, {})
@@ -129,6 +155,9 @@ class Replay:
                 if rows.start < rows.stop:
                     row = rows.start + int(np.argmax(self.base.take(np.arange(rows.start, rows.stop)).scores(question)))
                     largest = max(largest, self._attribute(row, question, units, likeness))
+                    changed.add(row)
+        for row in changed:
+            self.scores[row] = dict(best(self.scores[row], self.rule.capacity))
         self.largest_gains.append(largest)
         self.saturation = self.saturation.after(largest)
 
@@ -145,20 +174,18 @@ class Replay:
         scores = self.scores[row]
         for column, share, gain in zip(np.array(units)[kept], shares[kept], gains[kept], strict=True):
             scores[int(column)] = scores.get(int(column), 0.0) + float(share * gain)
-        self.scores[row] = dict(best(scores, self.rule.capacity))
         return float(gains.max())
 
     def _gains(self, row: int, question: Any, units: Sequence[int], likeness: Scores) -> Scores:
         """Δ of each unit: sim(q, k ⊕ e) − sim(q, k), with the key as it is now."""
         if likeness.ndim > 1:
             return self._appended_gains(row, question, units, likeness)
-        if not self.base.unit:
+        if not self._unit:
             return likeness[units]  # an inner product does not ask which key it is added to
-        key = self._key(row)
-        grown = key + self.block.vectors[list(units)]
-        grown /= np.maximum(np.linalg.norm(grown, axis=1, keepdims=True), 1e-12)
-        gains: Scores = grown @ question.vector.astype(np.float64) - float(key @ question.vector)
-        return gains
+        vector, key = question.vector.astype(np.float64), self._sum(row)
+        grown = np.concatenate([key[None], key + self.block.vectors[list(units)]])
+        cosines = grown @ vector / np.maximum(np.linalg.norm(grown, axis=1), 1e-12)
+        return np.asarray(cosines[1:] - cosines[0])
 
     def _appended_gains(self, row: int, question: Any, units: Sequence[int], likeness: Scores) -> Scores:
         """Where ⊕ appends: what each unit's vectors add to the best match of each vector of the question."""
@@ -166,11 +193,6 @@ class Replay:
         for column in self.added[row]:
             key = np.maximum(key, bring(likeness[column]))
         return np.asarray(np.maximum(key, bring(likeness[units])).sum(axis=1) - key.sum())
-
-    def _key(self, row: int) -> Scores:
-        """A dense key as evolved so far, of unit length."""
-        key = self._sum(row)
-        return np.asarray(key / max(float(np.linalg.norm(key)), 1e-12))
 
     def _sum(self, row: int) -> Scores:
         """k⁰ plus what was added, before it is brought back to unit length."""
@@ -188,7 +210,7 @@ class Replay:
                 chosen = {c: before.get(c, 0.0) + chosen.get(c, 0.0) for c in sorted({*before, *chosen})}
             self.added[row] = chosen
         self.evolved += 1
-        self.saturation = Saturation(self.rule.patience, self.rule.margin)
+        self.saturation = replace(self.saturation, waited=0)
 
     def overlay(self, choice: Choice) -> Overlay:
         rows = [row for row, added in enumerate(self.added) if added]
@@ -204,9 +226,17 @@ class Replay:
         return Overlay(touched, self.base.take(kept), self.texts, self.block, evidence, self._norms(kept), choice, {})
 
     def _norms(self, rows: Numbers) -> Scores:
-        if not self.base.unit:
+        if not self._unit:
             return np.ones(len(rows))
         return np.array([max(float(np.linalg.norm(self._sum(row))), 1e-12) for row in rows.tolist()])
+
+
+def batches(successes: Sequence[Success], size: int, marks: Sequence[int]) -> Iterator[tuple[Sequence[Success], bool]]:
+    """Lessons in parts of so many, none across a mark; and whether a part is the last before a mark, or of all."""
+    edges = [*sorted({bisect_right(successes, mark, key=lambda one: one.number) for mark in marks}), len(successes)]
+    for start, end in pairwise([0, *edges]):
+        for place in range(start, end, size):
+            yield successes[place : min(place + size, end)], place + size >= end
 
 
 def units_of(one: Success) -> tuple[str, ...]:

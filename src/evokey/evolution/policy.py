@@ -84,7 +84,9 @@ class Log:
 
     @cached_property
     def successes(self) -> Sequence[Success]:
-        return self.ledger.lessons.successes(self.up_to, self.omitted)
+        """Verified queries, for a policy that credits what they retrieved."""
+        found = self.ledger.lessons.successes(self.up_to, self.omitted)
+        return [one for one in found if one.retrieved]
 
     @property
     def marks(self) -> Sequence[int]:
@@ -96,7 +98,9 @@ class Policy(Protocol):
 
     A policy is built once for a memory, from its settings. It must be a function of what it is given: the same lessons
     and documents, the same proposal and the same overlays. It may also set credits_retrieved = True: then it credits
-    everything that a verified query retrieved (the paper's rule), which is recorded with each lesson.
+    everything that a verified query retrieved (the paper's rule), which is recorded with each lesson, if as large a share
+    of the right documents as its `gate` says is among the first `retrieved`. With `saturates` it may ask for an epoch
+    whenever lessons come.
     """
 
     @property

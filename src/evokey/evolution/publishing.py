@@ -60,6 +60,21 @@ class Publisher:
             return replace(report, reason=f"dry run: {report.reason}")
         return self._publish_if_new(report, up_to, held)
 
+    def publish_saturated(self, new: int) -> None:
+        """Publish an epoch for each lesson with which the policy says that it is due; new: how many lessons came."""
+        saturates = getattr(self.policy, "saturates", None)
+        if saturates is None:
+            return
+        held = self.ledger.lessons.held()
+        due = self._due(saturates, held, new)
+        while due is not None:
+            self._publish_if_new(self._propose(due, held), due, held)
+            self.index.catch_up()
+            due = self._due(saturates, held, new)
+
+    def _due(self, saturates: Callable[..., int | None], held: Omitted, new: int) -> int | None:
+        return saturates(self.index.retrievers, self.composer.log(self.ledger.lessons.last, held), new)
+
     def draft(self) -> Draft:
         """What evolve would do now. Writes nothing."""
         index, lessons, up_to = self.index, self.ledger.lessons, self.ledger.lessons.last

@@ -15,7 +15,8 @@ from evokey.loop.expand import Expanding
 from evokey.loop.think import Thought
 from evokey.search.index import Index
 from evokey.search.upkeep import keep_traffic
-from evokey.types import LearnReport, Lesson, Ruling, Spent, Vectors, Verdict
+from evokey.types import Attempt, Expansion, Hit, LearnReport, Lesson, Ruling, Spent, Unit, Vectors, Verdict
+from evokey.verifiers.labels import Labels
 
 RETRIEVED = 100
 """How much of what a verified query finds is recorded for a policy that credits that."""
@@ -31,6 +32,8 @@ class Feedback:
     actor: str | None
     vector: Vectors | None
     by: str
+    found: tuple[str, ...] | None = None
+    """What the query found together with its units, where a verifier has called that a success."""
 
 
 @dataclass(frozen=True)
@@ -64,17 +67,31 @@ class Recorder:
         return said
 
     def _retrieve(self, said: Feedback) -> list[str]:
-        """What the (expanded) query finds now: the paper's rule credits that, and no other policy asks."""
+        """What the paper's rule credits, and no other policy asks for: what the verifier saw, or what the query finds
+        now together with its units, if enough of the right documents are among that."""
         if not credits_retrieved(self.policy):
             return []
-        text = " ".join([said.query, *said.units])
-        found = self.index.view().rank(text, RETRIEVED, None, said.vector).numbers.tolist()
-        documents = self.ledger.documents.fetch(found)
-        return [documents[number].id for number in found]
+        if said.found is not None:
+            return list(said.found)
+        hits = self._search(said)
+        gate, k = getattr(self.policy, "gate", 0.0), getattr(self.policy, "retrieved", len(hits) or 1)
+        ruling = Labels(k=k, threshold=gate).verify(Attempt(said.query, hits, relevant=said.grades))
+        return [hit.id for hit in hits] if ruling.success else []
+
+    def _search(self, said: Feedback) -> tuple[Hit, ...]:
+        view, units = self.index.view(), tuple(Unit(text) for text in said.units)
+        if units:
+            best = view.rank_expanded(Expansion(said.query, units, said.by), RETRIEVED)
+        else:
+            best = view.rank(said.query, RETRIEVED, None, said.vector)
+        documents = self.ledger.documents.fetch(best.numbers.tolist())
+        pairs = zip(best.numbers.tolist(), best.scores.tolist(), strict=True)
+        return tuple(Hit(documents[number].id, score, documents[number]) for number, score in pairs)
 
     def remember(self, thought: Thought, actor: str | None) -> LearnReport:
         """Keep what was paid for, and make a lesson of what was verified."""
         grades, lesson = thought.credits(everything=credits_retrieved(self.policy)), None
+        found = tuple(hit.id for hit in thought.hits)
         with self.ledger.write():
             if thought.forgets != self.ledger.forgets.count:
                 thought = self._discard(thought)
@@ -85,8 +102,7 @@ class Recorder:
             if any(grade > 0 for grade in living.values()) and thought.ruling.success:
                 units = checks.units(thought.expansion.texts if thought.expansion else ())
                 who = None if actor is None else checks.actor(actor)
-                lesson = self.record(self.check(Feedback(thought.query, living, units, who, None, thought.by)))
-        found = tuple(hit.id for hit in thought.hits)
+                lesson = self.record(self.check(Feedback(thought.query, living, units, who, None, thought.by, found)))
         told = (thought.query, thought.expansion, found, thought.answer, thought.ruling, lesson)
         return LearnReport(*told, _outcome(thought, lesson), thought.spent)
 
