@@ -98,9 +98,9 @@ class Policy(Protocol):
 
     A policy is built once for a memory, from its settings. It must be a function of what it is given: the same lessons
     and documents, the same proposal and the same overlays. It may also set credits_retrieved = True: then it credits
-    everything that a verified query retrieved (the paper's rule), which is recorded with each lesson, if as large a share
-    of the right documents as its `gate` says is among the first `retrieved`. With `saturates` it may ask for an epoch
-    whenever lessons come.
+    everything that a verified query retrieved (the paper's rule), which is recorded with each lesson. Its `gate` is the
+    share of the right documents that must be among the first `retrieved`; else nothing is recorded. With `saturates`
+    it may ask for an epoch whenever lessons come.
     """
 
     @property
