@@ -32,6 +32,7 @@ class Setting:
     units: str | None = None
     wrong: int = 0
     noise: float = 0.0
+    verifier: str | None = None
 
     @classmethod
     def of(cls, result: Result) -> Setting:
@@ -43,6 +44,7 @@ class Setting:
         parts += [f"units {self.units}"] if self.units is not None else []
         parts += [f"wrong {self.wrong}"] if self.wrong else []
         parts += [f"noise {self.noise:g}"] if self.noise else []
+        parts += [f"verifier {self.verifier}"] if self.verifier is not None else []
         return ", ".join(parts)
 
 
@@ -73,12 +75,8 @@ class Grid:
 
     def by_query(self, setting: Setting, policy: str, seeds: Iterable[int] | None = None) -> dict[str, float]:
         """Each tested query's mean over the seeds that tested it."""
-        found: dict[str, list[float]] = defaultdict(list)
-        for one in self._cells[setting].get(policy, ()):
-            if seeds is None or one["seed"] in seeds:
-                for id, value in one["values"].items():
-                    found[id].append(value)
-        return {id: statistics.fmean(values) for id, values in found.items()}
+        found = self._cells[setting].get(policy, ())
+        return significance.average(one["values"] for one in found if seeds is None or one["seed"] in seeds)
 
     def seeds(self, setting: Setting, policy: str) -> set[int]:
         return {one["seed"] for one in self._cells[setting].get(policy, ())}

@@ -16,6 +16,7 @@ from filelock import FileLock
 from evokey import memory as memory_
 from evokey import registry
 from evokey import settings as settings_
+from evokey.bench import naming
 from evokey.bench.data import Dataset
 from evokey.bench.protocols import Question
 from evokey.errors import InvalidInput
@@ -54,7 +55,7 @@ class Lab:
     @property
     def dense(self) -> bool:
         """Whether there is one dense vector for each document, and nothing else."""
-        return len(self.parts) == 1 and registry.encoder_kind(self.parts[0], {}) == "dense"
+        return len(self.parts) == 1 and naming.encoder_kind(self.parts[0]) == "dense"
 
     @cached_property
     def vectors(self) -> tuple[Vectors, Mapping[str, Vectors]]:
@@ -96,10 +97,10 @@ class Lab:
 
     @cached_property
     def _made(self) -> Any:
-        return registry.build("encoder", self.parts[0])
+        return registry.build("encoder", naming.parse(self.parts[0]))
 
     @contextmanager
-    def memory(self, policy: str | Policy = "guarded", **changed: Any) -> Iterator[Memory]:
+    def memory(self, policy: Named | Policy = "guarded", **changed: Any) -> Iterator[Memory]:
         """An untaught memory of the documents, deleted afterwards. `changed`: its settings."""
         self._prepare()
         with tempfile.TemporaryDirectory(dir=self._folder.parent) as place:
@@ -115,7 +116,7 @@ class Lab:
                 return
             making = self._folder.with_suffix(".making")
             shutil.rmtree(making, ignore_errors=True)
-            encoders: list[Named] = ["given" if part == self._beside else part for part in self.parts]
+            encoders: list[Named] = ["given" if part == self._beside else naming.parse(part) for part in self.parts]
             with memory_.open(making, encoder=encoders or None) as memory:
                 for start in range(0, len(self.data.documents), ADDED):
                     batch = self.data.documents[start : start + ADDED]

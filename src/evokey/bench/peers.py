@@ -14,6 +14,7 @@ import numpy as np
 from evokey.bench.lab import Lab
 from evokey.bench.protocols import Question
 from evokey.bench.systems import Still, System
+from evokey.bench.trec_runs import Scored
 from evokey.encoders.bm25 import BM25
 from evokey.errors import InvalidInput, UnknownComponent
 from evokey.types import Scores, Vectors
@@ -63,9 +64,9 @@ class Nudge(Still):
         right = [sorted(place[id] for id in one.right) for one in questions]
         return {"q_embs": self._lab.question_vectors(questions), "q_ans_indx": right}
 
-    def rank(self, question: Question, depth: int) -> list[str]:
+    def search(self, question: Question, depth: int) -> Scored:
         scores = self._vectors @ self._lab.question_vectors([question])[0]
-        return [self._ids[place] for place in best(scores, depth)]
+        return [(self._ids[place], float(scores[place])) for place in best(scores, depth)]
 
     def displacements(self) -> Mapping[str, Sequence[float]]:
         """NUDGE-N leaves its vectors longer than 1; what counts is where they point."""
@@ -87,12 +88,12 @@ class Bm25s(Still):
     def _tokens(self, text: str) -> list[str]:
         return [word for word, count in self._words.documents([text])[0].items() for _ in range(int(count))]
 
-    def rank(self, question: Question, depth: int) -> list[str]:
+    def search(self, question: Question, depth: int) -> Scored:
         tokens = self._tokens(question.text)
         if not tokens:
             return []
         scores = np.asarray(self._index.get_scores(tokens), np.float64)
-        return [self._ids[place] for place in best(scores, depth) if scores[place] > 0]
+        return [(self._ids[place], float(scores[place])) for place in best(scores, depth) if scores[place] > 0]
 
 
 def best(scores: Scores | Vectors, depth: int) -> list[int]:

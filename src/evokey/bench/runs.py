@@ -10,14 +10,14 @@ import logging
 import multiprocessing
 import os
 import re
-import statistics
+import shlex
 import tempfile
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from importlib.metadata import version
 from itertools import product
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -26,11 +26,12 @@ from typing import Any
 import numpy as np
 
 from evokey import registry
-from evokey.bench import answering, measures, protocols, systems
+from evokey.bench import answering, measures, naming, protocols, systems, trec_runs
 from evokey.bench import data as data_
+from evokey.bench.clock import Clock
 from evokey.bench.data import Dataset
 from evokey.bench.lab import HYBRID, Lab
-from evokey.bench.measures import DEPTH, MAIN
+from evokey.bench.measures import MAIN
 from evokey.bench.protocols import Question, Split
 from evokey.bench.systems import EXPANSION, LIVE, REFERENCE, UNTAUGHT, Lessons, System
 from evokey.errors import EvokeyError, InvalidInput
@@ -74,6 +75,8 @@ class Run:
     """Lessons also name the wrong documents among so many first hits of the untaught index."""
     noise: float = 0.0
     """Share of lessons that name a wrong document as right."""
+    verifier: str | None = None
+    """Lessons are what this verifier accepts of what the memory finds."""
 
     @property
     def dataset(self) -> str:
@@ -94,11 +97,22 @@ class Run:
         parts += [] if self.units is None else [f"units-{self.units}"]
         parts += [] if not self.wrong else [f"wrong{self.wrong}"]
         parts += [] if not self.noise else [f"noise{self.noise:g}"]
+        parts += [] if self.verifier is None else [f"verifier-{self.verifier}"]
         parts += [] if self.most is None else [f"most{self.most}"]
         parts += [] if self.split == "test" else [self.split]
         parts += [] if not self.answers else [f"answers{self.answers}"]
         parts += [] if self.llm is None or not self.asks else [self.llm]
         return ".".join(re.sub(r"[^\w+,-]+", "_", str(part)) for part in parts) + ".json"
+
+    @property
+    def command(self) -> str:
+        """What to type for this result (and for the seeds before it, which are skipped where they are there)."""
+        typed = ["evokey", "bench", self.data, "--encoder", self.encoder, "--policy", self.policy]
+        typed += ["--seeds", str(self.seed + 1)]
+        for name, value in asdict(self).items():
+            if name not in ("data", "encoder", "policy", "seed") and value != getattr(DEFAULT, name):
+                typed += [f"--{name}", str(value)]
+        return shlex.join(typed)
 
 
 DEFAULT = Run()
@@ -146,14 +160,17 @@ def plan(
     return sorted(found, key=lambda run: (run.data, run.encoder, run.rate or 0, run.seed)), left_out
 
 
-def execute(runs: Sequence[Run], folder: Path, *, jobs: int = 1) -> Iterator[Outcome]:
-    """Measure what is not there yet, in so many processes; every result is written when it comes."""
+def execute(runs: Sequence[Run], folder: Path, *, jobs: int = 1, rankings: Path | None = None) -> Iterator[Outcome]:
+    """Measure what is not there yet, in so many processes; every result is written when it comes.
+
+    rankings: a folder for the rankings of the tested queries too, a TREC run file for each run.
+    """
     place = folder / FOLDER
     place.mkdir(parents=True, exist_ok=True)
     waiting = []
     for run in runs:
         known = _read(place / run.file)
-        if known is None:
+        if known is None or not (rankings is None or ranking_file(rankings, run).exists()):
             waiting.append(run)
         else:
             yield Outcome(run, known, fresh=False)
@@ -161,11 +178,12 @@ def execute(runs: Sequence[Run], folder: Path, *, jobs: int = 1) -> Iterator[Out
         return
     with tempfile.TemporaryDirectory(prefix="evokey-bench-", ignore_cleanup_errors=True) as scratch:
         if jobs <= 1:
-            yield from (_attempt(run, place, Path(scratch)) for run in waiting)
+            yield from (_attempt(run, place, Path(scratch), rankings) for run in waiting)
             return
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(jobs, context, initializer=_leave_with_parent) as pool:
-            for future in as_completed([pool.submit(_attempt, run, place, Path(scratch)) for run in waiting]):
+            begun = [pool.submit(_attempt, run, place, Path(scratch), rankings) for run in waiting]
+            for future in as_completed(begun):
                 yield future.result()
 
 
@@ -183,11 +201,18 @@ def _leave_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _attempt(run: Run, place: Path, scratch: Path) -> Outcome:
+def ranking_file(folder: Path, run: Run) -> Path:
+    return folder / Path(run.file).with_suffix(".trec").name
+
+
+def _attempt(run: Run, place: Path, scratch: Path, rankings: Path | None) -> Outcome:
     try:
         result = measure(run, scratch)
     except EvokeyError as error:
         return Outcome(run, None, str(error))
+    found = result.pop("rankings")
+    if rankings is not None:
+        trec_runs.write(ranking_file(rankings, run), found, run.policy)
     write_json(place / run.file, result)
     return Outcome(run, result)
 
@@ -245,7 +270,7 @@ def measure(run: Run, scratch: Path) -> Result:
     lab = _lab(run.data, run.split, run.encoder, scratch, _must_encode(run, data, dealt))
     taught = _add_noise(dealt.taught, lab, run) if run.noise else dealt.taught
     clock = Clock()
-    lessons = Lessons(run.units, run.wrong)
+    lessons = Lessons(run.units, run.wrong, run.verifier)
     with systems.system(run.policy, lab, lessons, seed=run.seed, llm=lambda: model(run.llm)) as system:
         if run.protocol == "stream":
             found = _stream(system, dealt, {one.id: one for one in taught}, run.batches, clock)
@@ -258,6 +283,8 @@ def measure(run: Run, scratch: Path) -> Result:
             found["answers"] = answering.answer(system, data, asked, model(run.llm), scratch)
     return {
         "format": FORMAT,
+        "command": run.command,
+        "version": version("evokey"),
         **asdict(run),
         "dataset": data.name,
         "documents": len(data.documents),
@@ -277,52 +304,25 @@ def _add_noise(questions: Sequence[Question], lab: Lab, run: Run) -> Sequence[Qu
 
 def _must_encode(run: Run, data: Dataset, dealt: Split) -> bool:
     """Whether texts are asked or taught for which no vector lies beside the set."""
-    further = run.units is not None or run.policy.startswith((EXPANSION, LIVE))
+    further = (run.units, run.verifier) != (None, None) or run.policy.startswith((EXPANSION, LIVE))
     return further or any(one.id not in data.queries for one in (*dealt.taught, *dealt.tested))
 
 
 @lru_cache(maxsize=1)
 def model(name: str | None) -> LLM:
-    made: LLM = registry.build("llm", name or LLAMA)
+    made: LLM = registry.build("llm", naming.parse(name or LLAMA))
     return made
-
-
-class Clock:
-    """How long things take."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self.cpu: dict[str, float] = {}
-        """Seconds of processors, which a busy machine does not stretch."""
-        self._searches: list[float] = []
-
-    def call(self, what: str, work: Any, *given: Any) -> Any:
-        began, busy = time.perf_counter(), time.process_time()
-        found = work(*given)
-        self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - began
-        self.cpu[what] = self.cpu.get(what, 0.0) + time.process_time() - busy
-        return found
-
-    def search(self, system: System, question: Question) -> list[str]:
-        began = time.perf_counter()
-        found = system.rank(question, DEPTH + len(question.excluded))
-        self._searches.append(time.perf_counter() - began)
-        return found
-
-    @property
-    def search_ms(self) -> float | None:
-        """The median."""
-        return 1000 * statistics.median(self._searches) if self._searches else None
 
 
 def _test(system: System, dealt: Split, clock: Clock) -> Result:
     groups = dealt.groups()
     groups["taught"] = groups["taught"][:TAUGHT_ASKED]
     asked = {one.id: one for one in (*dealt.tested, *groups["taught"])}
-    rankings = {id: clock.search(system, one) for id, one in asked.items()}
-    values = measures.evaluate(asked.values(), rankings)
+    found = {id: clock.search(system, one) for id, one in asked.items()}
+    values = measures.evaluate(asked.values(), {id: [one for one, _ in ranking] for id, ranking in found.items()})
     means = {name: measures.mean(values, [one.id for one in ones]) for name, ones in groups.items()}
     return {
+        "rankings": {one.id: found[one.id] for one in dealt.tested},
         "queries": len(dealt.tested),
         "counts": {**{name: len(ones) for name, ones in groups.items()}, "taught": len(dealt.taught)},
         "metrics": measures.mean(values, [one.id for one in dealt.tested]),
@@ -352,7 +352,7 @@ def _keys(system: System) -> dict[str, dict[str, Any]]:
     for retriever, moved in system.displacements().items():
         shares = np.quantile(moved, list(DISTANCES.values())) if len(moved) else [0.0] * len(DISTANCES)
         far = {name: round(float(value), 6) for name, value in zip(DISTANCES, shares, strict=True)}
-        kind = "sparse" if registry.encoder_kind(retriever, {}) == "sparse" else "dense"
+        kind = "sparse" if naming.encoder_kind(retriever) == "sparse" else "dense"
         found[retriever] = {"moved": len(moved), "kind": kind, **far}
     return found
 
@@ -362,7 +362,8 @@ def _point(
 ) -> Mapping[str, Any]:
     groups = Split(known, dealt.tested).groups()
     asked = {one.id: one for one in (*dealt.tested, *following)}
-    values = measures.evaluate(asked.values(), {id: clock.search(system, one) for id, one in asked.items()})
+    found = {id: [one for one, _ in clock.search(system, question)] for id, question in asked.items()}
+    values = measures.evaluate(asked.values(), found)
     parts = {"metrics": dealt.tested, "related": groups["related"], "unrelated": groups["unrelated"], "next": following}
     means = {name: measures.mean(values, [one.id for one in ones]) for name, ones in parts.items()}
     return {"taught": len(known), **means}

@@ -1,10 +1,17 @@
-"""Is a difference more than luck? Paired randomisation tests, Holm's correction, and who won, lost and lost most."""
+"""Is a difference more than luck? Paired randomisation tests, intervals, Holm's correction, and who won and lost.
+
+Where a system ran with several seeds, each query's score is averaged over them first: queries are what is drawn, seeds
+only repeat them. The smallest p of several seeds, or (query, seed) pairs taken for separate queries, find differences
+where there are none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
+from statistics import fmean
 from typing import TypeVar
 
 import numpy as np
@@ -25,6 +32,9 @@ class Comparison:
     queries: int
     difference: float
     """Of the means: positive, the first is better."""
+    low: float
+    high: float
+    """Its interval of 95 %."""
     p: float
     wins: int
     losses: int
@@ -34,17 +44,27 @@ class Comparison:
     worst_query: str | None
 
 
+def average(seeds: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Each query's mean over the seeds that tested it."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for values in seeds:
+        for query, value in values.items():
+            found[query].append(value)
+    return {query: fmean(values) for query, values in found.items()}
+
+
 def compare(one: Mapping[str, float], other: Mapping[str, float]) -> Comparison:
     """Compare two systems over the queries that both answered."""
     shared = sorted(one.keys() & other.keys())
     differences = np.array([one[id] - other[id] for id in shared])
     if not shared:
-        return Comparison(0, 0.0, 1.0, 0, 0, 0, 0.0, None)
+        return Comparison(0, 0.0, 0.0, 0.0, 1.0, 0, 0, 0, 0.0, None)
     place = int(np.argmin(differences))
     lost = bool(differences[place] < -TIE)
     return Comparison(
         len(shared),
         float(differences.mean()),
+        *interval(differences),
         p_value(differences),
         int((differences > TIE).sum()),
         int((differences < -TIE).sum()),
@@ -68,6 +88,16 @@ def p_value(differences: Scores, seed: int = 0) -> float:
         signs = chance.choice(np.array([-1.0, 1.0]), size=(ROUNDS // 10, len(telling)))
         beyond += int((np.abs(signs @ telling) >= observed - TIE).sum())
     return (beyond + 1) / (ROUNDS + 1)
+
+
+def interval(differences: Scores, seed: int = 0) -> tuple[float, float]:
+    """Between which two values 95 % of the means lie when the queries are drawn again, with replacement."""
+    chance, means = np.random.default_rng(seed), []
+    for _ in range(10):
+        drawn = chance.integers(0, len(differences), (ROUNDS // 10, len(differences)), dtype=np.int32)
+        means.append(differences[drawn].mean(axis=1))
+    low, high = np.quantile(np.concatenate(means), (0.025, 0.975))
+    return float(low), float(high)
 
 
 def holm(values: Mapping[K, float]) -> dict[K, float]:

@@ -3,17 +3,19 @@
 | name                | is                                                                              |
 |---------------------|---------------------------------------------------------------------------------|
 | none                | the untaught index                                                              |
-| guarded, paper      | the policies                                                                    |
+| guarded, paper      | the policies, with options if any: paper:x=2,capacity=8                         |
+| MODULE:CLASS        | a policy of one's own, with options if any: mymodule:Mine:step=2                |
 | nudge-n, nudge-m    | NUDGE (nudge-ft): dense vectors moved once, the step chosen on a fifth of the lessons |
 | bm25s               | BM25 by another hand, untaught                                                  |
 | expansion[:WHO]     | the untaught index, asked with recorded expansions: paid for with every query    |
-| live[:EXPANDER]     | the same, by a language model that is asked while the searcher waits            |
+| live[:EXPANDER]     | the same, by an expander that works while the searcher waits (MODULE:CLASS too)  |
 | judged              | the documents that the set judges right: what answers can hope for              |
 | no-rows, no-guard … | the guarded policy without one of its parts                                     |
 """
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,11 +23,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from evokey import registry
+from evokey.bench import naming
 from evokey.bench.ablations import ABLATIONS, NEEDS_UNITS, NEEDS_WRONG
 from evokey.bench.data import Dataset
 from evokey.bench.lab import HYBRID, Lab
 from evokey.bench.measures import Rank
 from evokey.bench.protocols import Question
+from evokey.bench.trec_runs import Scored
 from evokey.errors import ExpansionFailed, InvalidInput
 from evokey.evolution.paper import Paper, Replay
 from evokey.evolution.policy import Policy
@@ -33,7 +37,8 @@ from evokey.expanders.recorded import Recorded
 from evokey.inspect.accounting import displacements
 from evokey.memory import Memory
 from evokey.protocols import LLM, Expander, Look
-from evokey.types import Document, Expansion, Vectors
+from evokey.registry import Named
+from evokey.types import Document, Expansion, Hit, Vectors
 
 UNTAUGHT, REFERENCE = "none", "guarded"
 POLICIES = (REFERENCE, "paper")
@@ -57,6 +62,8 @@ class Lessons:
     """Whose recorded expansions are taught with the queries."""
     wrong: int = 0
     """Of how many that the untaught index finds first the wrong ones are named."""
+    verifier: str | None = None
+    """Lessons are what this verifier accepts of what the memory finds; without one, the set's judgements teach."""
 
 
 PLAIN = Lessons()
@@ -69,8 +76,12 @@ class System(Protocol):
         """Learn from all that was taught so far; returns what there is to say about it."""
         ...
 
+    def search(self, question: Question, depth: int) -> Scored:
+        """The best documents with their scores, best first."""
+        ...
+
     def rank(self, question: Question, depth: int) -> list[str]:
-        """Ids of the best documents, best first."""
+        """Their ids."""
         ...
 
     def displacements(self) -> Mapping[str, Sequence[float]]:
@@ -84,13 +95,9 @@ class System(Protocol):
 
 def fits(name: str, encoder: str, units: str | None, wrong: int = 0) -> str | None:
     """Why a system cannot take part, or None."""
-    plain, _, who = name.partition(":")
-    if plain not in NAMES or (who and plain not in (EXPANSION, LIVE)):
-        raise InvalidInput(
-            f"there is no policy {name!r}; choose of: {', '.join(NAMES)}; expansion:NAME; live:EXPANDER; ablations"
-        )
+    _check_name(name)
     parts = [] if encoder == HYBRID else encoder.split("+")
-    kind = registry.encoder_kind(parts[0], {}) if len(parts) == 1 else "several"
+    kind = naming.encoder_kind(parts[0]) if len(parts) == 1 else "several"
     if name.startswith("nudge") and kind != "dense":
         return f"{name} moves dense vectors; {encoder} has others"
     if name == "bm25s" and encoder != "bm25":
@@ -102,6 +109,22 @@ def fits(name: str, encoder: str, units: str | None, wrong: int = 0) -> str | No
     if name in NEEDS_WRONG and not wrong:
         return f"{name} is about documents that were named wrong: have some named with --wrong 10"
     return None
+
+
+def _check_name(name: str) -> None:
+    """A system of this file, or a policy that can be built with these options."""
+    if name in NAMES or name.partition(":")[0] in (EXPANSION, LIVE):
+        return
+    base = naming.base(name)
+    if base in NAMES and base not in POLICIES:
+        raise InvalidInput(f"policy {base!r} cannot take options: {name}")
+    if base in POLICIES or base in registry.installed().get("policy", {}) or ":" in base:
+        registry.build("policy", naming.parse(name))
+        return
+    raise InvalidInput(
+        f"there is no policy {name!r}; choose of: {', '.join(NAMES)}; expansion:NAME; live:EXPANDER; ablations; "
+        f"or name your own, module:Class"
+    )
 
 
 @contextmanager
@@ -118,23 +141,36 @@ def system(
 
         yield peers.peer(name, lab, seed)
         return
-    policy: str | Policy = ABLATIONS[name]() if name in ABLATIONS else name if name in POLICIES else REFERENCE
-    with lab.memory(policy) as memory:
+    with lab.memory(_policy(name), **_learning(lessons)) as memory:
         if name == UNTAUGHT:
             yield Plain(memory, lab)
         elif plain == EXPANSION:
             yield Expanded(memory, lab, recording(lab.data, who or None))
         elif plain == LIVE:
-            if llm is None:
-                raise InvalidInput("live expansion needs a language model: --llm llamacpp")
-            yield Expanded(memory, lab, live_expander(llm(), who or EXPANDER))
+            yield Expanded(memory, lab, live_expander(llm, who or EXPANDER))
         else:
             yield Taught(memory, lab, lessons)
 
 
-def live_expander(llm: LLM, name: str = EXPANDER) -> Expander:
-    """An expander that asks a language model while the searcher waits."""
-    made: Expander = registry.build("expander", {"name": name, "max_tokens": LIVE_TOKENS}, llm=llm)
+def _policy(name: str) -> Named | Policy:
+    if name in ABLATIONS:
+        return ABLATIONS[name]()
+    return REFERENCE if name == UNTAUGHT or name.partition(":")[0] in (EXPANSION, LIVE) else naming.parse(name)
+
+
+def _learning(lessons: Lessons) -> dict[str, Any]:
+    return {} if lessons.verifier is None else {"verifier": naming.parse(lessons.verifier)}
+
+
+def live_expander(llm: Callable[[], LLM] | None, said: str = EXPANDER) -> Expander:
+    """An expander that works while the searcher waits; one that asks a language model gets this one."""
+    name, options = registry.name_and_options(naming.parse(said))
+    taken = inspect.signature(registry.load("expander", name)).parameters
+    if "llm" in taken and llm is None:
+        raise InvalidInput("live expansion needs a language model: --llm llamacpp")
+    short = {"max_tokens": LIVE_TOKENS} if "max_tokens" in taken else {}
+    asked = llm() if llm is not None and "llm" in taken else None
+    made: Expander = registry.build("expander", {"name": name, **short, **options}, llm=asked)
     return made
 
 
@@ -165,6 +201,12 @@ def recording(data: Dataset, who: str | None) -> Recorded:
 class Still:
     """Learns nothing."""
 
+    def search(self, question: Question, depth: int) -> Scored:
+        raise NotImplementedError
+
+    def rank(self, question: Question, depth: int) -> list[str]:
+        return [id for id, _ in self.search(question, depth)]
+
     def teach(self, questions: Sequence[Question]) -> None:
         pass
 
@@ -181,8 +223,9 @@ class Still:
 class Judged(Still):
     """Finds what is right, best grade first, and nothing else."""
 
-    def rank(self, question: Question, depth: int) -> list[str]:
-        return sorted(question.right, key=lambda id: (-question.grades[id], id))[:depth]
+    def search(self, question: Question, depth: int) -> Scored:
+        best = sorted(question.right, key=lambda id: (-question.grades[id], id))[:depth]
+        return [(id, question.grades[id]) for id in best]
 
 
 class Plain(Still):
@@ -191,8 +234,8 @@ class Plain(Still):
     def __init__(self, memory: Memory, lab: Lab | None = None) -> None:
         self._memory, self._lab = memory, lab
 
-    def rank(self, question: Question, depth: int) -> list[str]:
-        return [hit.id for hit in self._memory.search(question.text, depth, vector=self._vector(question))]
+    def search(self, question: Question, depth: int) -> Scored:
+        return _scored(self._memory.search(question.text, depth, vector=self._vector(question)))
 
     def _vector(self, question: Question) -> Vectors | None:
         return None if self._lab is None else self._lab.vector(question)
@@ -205,9 +248,9 @@ class Expanded(Plain):
         super().__init__(memory, lab)
         self._expander = expander
 
-    def rank(self, question: Question, depth: int) -> list[str]:
+    def search(self, question: Question, depth: int) -> Scored:
         expansion = expand(self._expander, question.text, self._look)
-        return [hit.id for hit in self._memory.search(question.text, depth, expansion=expansion)]
+        return _scored(self._memory.search(question.text, depth, expansion=expansion))
 
     def _look(self, text: str, k: int) -> list[Document]:
         return [hit.document for hit in self._memory.search(text, k)]
@@ -220,15 +263,21 @@ class Taught(Plain):
         super().__init__(memory, lab)
         self._expander = None if lab is None or lessons.units is None else recording(lab.data, lessons.units)
         self._looked_at = lessons.wrong
+        self._answers = lab.data.answers if lab is not None else {}
+        self._verified = lessons.verifier is not None
 
     def teach(self, questions: Sequence[Question]) -> None:
+        if self._verified:
+            for one in questions:
+                self._memory.learn(one.text, self._answers.get(one.id) or None, _right(one), ACTOR)
+            return
         self._memory.feedback_many([self._lesson(one) for one in questions])
 
     def _lesson(self, question: Question) -> dict[str, Any]:
         expansion = None if self._expander is None else expand(self._expander, question.text)
         return {
             "query": question.text,
-            "relevant": {id: grade for id, grade in question.grades.items() if grade > 0},
+            "relevant": _right(question),
             "irrelevant": self._wrong(question),
             "units": None if expansion is None else expansion.texts,
             "actor": ACTOR,
@@ -263,6 +312,14 @@ class Taught(Plain):
         for replay in replays.values():
             replay.run(())
         return {name: [round(gain, 6) for gain in replay.largest_gains] for name, replay in replays.items()}
+
+
+def _right(question: Question) -> dict[str, float]:
+    return {id: grade for id, grade in question.grades.items() if grade > 0}
+
+
+def _scored(hits: Sequence[Hit]) -> Scored:
+    return [(hit.id, hit.score) for hit in hits]
 
 
 def expand(expander: Expander, query: str, look: Look = lambda text, k: ()) -> Expansion | None:

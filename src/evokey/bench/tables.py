@@ -50,7 +50,8 @@ def groups(grid: Grid) -> list[Row]:
 
 
 def differences(grid: Grid) -> list[Row]:
-    """The guarded policy against every other: p by paired randomisation, corrected by Holm over the whole table."""
+    """The guarded policy against every other. Each query's score is averaged over the seeds first; then the interval of
+    95 % by drawing queries again, and p by paired randomisation, corrected by Holm over the whole table."""
     pairs = {
         (setting, other): grid.compare(setting, REFERENCE, other)
         for setting in grid.settings
@@ -254,7 +255,7 @@ def _format(name: str, value: Any, *, bold: bool) -> str:
         return f"{value:+.1%}"
     shown = (
         f"{value:+.4f}"
-        if name in ("difference", "worst")
+        if name in ("difference", "low", "high", "worst")
         else f"{value:.4f}"
         if name in ("p", "p_holm")
         else f"{value:.3f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,16 +42,17 @@ def bench(
     encoder: Annotated[
         list[str] | None,
         typer.Option(
-            help="Encoders, separated by commas: bm25, wordllama, …; a+b fuses two. Default: hybrid. Vectors beside a "
-            "data set are used."
+            help="Encoders, separated by commas: bm25, wordllama, …, module:Class; with options: bm25:k1=1.5,b=0.6; "
+            "a+b fuses two. Default: hybrid. Vectors beside a data set are used."
         ),
     ] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="Systems, separated by commas: none, guarded, paper, nudge-n, nudge-m, bm25s, expansion[:NAME] "
-            "(recorded), live[:EXPANDER] (by a language model), judged, and the guarded policy without one of its "
-            "parts (no-rows, no-guard, …; all of them: ablations). Default: none, guarded, paper."
+            help="Systems, separated by commas: none, guarded, paper, a policy of your own as module:Class; with "
+            "options: paper:x=2,capacity=8; nudge-n, nudge-m, bm25s, expansion[:NAME] (recorded), live[:EXPANDER] "
+            "(by a language model, or your own as live:module:Class), judged, and the guarded policy without one of "
+            "its parts (no-rows, no-guard, …; all of them: ablations). Default: none, guarded, paper."
         ),
     ] = None,
     protocol: Annotated[
@@ -65,6 +66,12 @@ def bench(
         typer.Option(min=0, help="Lessons also name the wrong documents among so many first hits."),
     ] = 0,
     noise: Annotated[float, typer.Option(help="Share of lessons that name a wrong document as right.")] = 0.0,
+    verifier: Annotated[
+        str | None,
+        typer.Option(
+            help="Teach what this verifier accepts of what is found, in place of judgements: name or module:Class."
+        ),
+    ] = None,
     batches: Annotated[int, typer.Option(help="Number of batches of a stream.")] = 10,
     most: Annotated[int | None, typer.Option(help="Maximum number of judged queries, drawn at random.")] = None,
     llm: Annotated[str | None, typer.Option(help="Model for live expansion and answers. Default: llamacpp.")] = None,
@@ -73,6 +80,9 @@ def bench(
     out: Annotated[Path, typer.Option(help="Folder for results; existing results are not measured again.")] = Path(
         "bench-output"
     ),
+    rankings: Annotated[
+        Path | None, typer.Option("--runs", help="Folder for the rankings: a TREC run file for every system and seed.")
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Number of parallel processes.")] = 1,
     tables: Annotated[Path | None, typer.Option(help="Only write tables and figures of this results folder.")] = None,
     as_json: AsJson = False,
@@ -92,7 +102,7 @@ def bench(
             raise InvalidInput("name a data set: evokey bench FOLDER …, or --tables FOLDER for the tables of results")
         common = runs.Run(
             protocol=protocol, units=units, most=most, batches=batches, split=split, llm=llm, answers=answers,
-            wrong=wrong, noise=noise,
+            wrong=wrong, noise=noise, verifier=verifier,
         )  # fmt: skip
         planned, left_out = runs.plan(
             [str(Path(one)) for one in data],
@@ -106,14 +116,12 @@ def bench(
             raise InvalidInput("nothing to measure: " + "; ".join(left_out))
         for reason in left_out if not as_json else ():
             screen.say(f"[dim]left out: {escape(reason)}[/]")
-        _report(_execute(planned, out, jobs, as_json), out, as_json)
+        _report(_execute(planned, out, runs.execute(planned, out, jobs=jobs, rankings=rankings), as_json), out, as_json)
 
 
-def _execute(planned: Sequence[Run], out: Path, jobs: int, as_json: bool) -> list[Outcome]:
-    from evokey.bench import runs
-
+def _execute(planned: Sequence[Run], out: Path, outcomes: Iterator[Outcome], as_json: bool) -> list[Outcome]:
     try:
-        return list(screen.tracked(runs.execute(planned, out, jobs=jobs), "measuring", as_json, len(planned)))
+        return list(screen.tracked(outcomes, "measuring", as_json, len(planned)))
     except KeyboardInterrupt:
         screen.errors.print(f"interrupted; results so far are kept in {out}, and the same command resumes")
         raise typer.Exit(130) from None
@@ -210,7 +218,9 @@ def _say_written(paths: Sequence[Path]) -> None:
 
 def _split(said: Sequence[str] | None) -> list[str]:
     """By comma, or the option again."""
-    return list(dict.fromkeys(part.strip() for one in said or () for part in one.split(",") if part.strip()))
+    from evokey.bench import naming
+
+    return naming.split(said or ())
 
 
 def _policies(said: Sequence[str] | None) -> list[str]:

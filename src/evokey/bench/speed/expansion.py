@@ -21,7 +21,7 @@ QUERIES = 6
 
 def measure(documents: Sequence[Document], queries: Sequence[str], llm: LLM) -> dict[str, Any]:
     """Each query plainly, then with a passage that the model writes first; the model is warm."""
-    expander = live_expander(llm)
+    expander = live_expander(lambda: llm)
     plain, live, failed = [], [], 0
     with tempfile.TemporaryDirectory() as folder, memory_.open(Path(folder) / "kb") as memory:
         for start in range(0, len(documents), BATCH):

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from evokey.bench import measures, protocols, systems
+from evokey.bench.clock import Clock
 from evokey.bench.data import Dataset, load
 from evokey.bench.lab import Lab
 from evokey.bench.measures import DEPTH, MAIN
 from evokey.bench.protocols import Split
-from evokey.bench.runs import Clock
 from evokey.bench.speed.texts import unit
 from evokey.errors import InvalidInput
 from evokey.types import Document
