@@ -507,6 +507,7 @@ class Memory:
             self._learner.stop()
         with self._one_at_a_time:
             was_open, self._closed = not self._closed, True
+            self.components.close()
             try:
                 if was_open and self.ledger.locked:
                     keep_traffic(self.index, self.ledger)

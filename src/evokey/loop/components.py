@@ -21,6 +21,10 @@ class Components:
         self._expanders: dict[str, Expanding] = {}
         self._verifiers: dict[str, Verifier] = {}
 
+    def close(self) -> None:
+        """Expanders know these components, and the ledger through them: without them it goes, and its files with it."""
+        self._expanders.clear()
+
     @property
     def forgets(self) -> int:
         """How many forgets there have been."""

@@ -20,7 +20,7 @@ from evokey.ledger.database import Dialect
 from evokey.ledger.sqlite import seal
 from evokey.ledger.sqlite.commits import Commits
 from evokey.ledger.sqlite.dialect import SQLiteDialect
-from evokey.ledger.sqlite.file import FAILURES, FILE, SEAL, ask_one, check_seal, check_there, translate
+from evokey.ledger.sqlite.file import FAILURES, FILE, SEAL, ask_one, check_seal, check_there, explain
 from evokey.ledger.sqlite.lock import WriterLock
 
 COMMITS = "ledger.commits"
@@ -73,7 +73,7 @@ class SQLite:
             self._commits.follow(folder / FILE)
         except BaseException as error:
             self.close()
-            self._explain(error, opening=True)
+            explain(error, folder, opening=True)
             raise
 
     def _connect(self) -> sqlite3.Connection:
@@ -174,7 +174,7 @@ class SQLite:
             with self._reading:
                 return self._cursor.execute(sql, values).fetchall()
         except FAILURES as error:
-            self._explain(error)
+            explain(error, self._folder)
             raise
 
     def find(self, sql: str, values: Iterable[Any], *more: Any) -> Iterator[Any]:
@@ -189,7 +189,7 @@ class SQLite:
             with closing(self._connect()) as connection:
                 yield ask_one(connection)
         except FAILURES as error:
-            self._explain(error)
+            explain(error, self._folder)
             raise
 
     @contextmanager
@@ -214,7 +214,7 @@ class SQLite:
             with self._reading:
                 yield self._reader
         except FAILURES as error:
-            self._explain(error)
+            explain(error, self._folder)
             raise
 
     @contextmanager
@@ -232,7 +232,7 @@ class SQLite:
                 self._commit()
             except BaseException as error:
                 self._undo()
-                self._explain(error)
+                explain(error, self._folder)
                 raise
             finally:
                 self._writer_thread = None
@@ -250,12 +250,6 @@ class SQLite:
         if self._writer.in_transaction:
             with suppress(sqlite3.Error):  # the error that led here says more
                 self._writer.execute("ROLLBACK")
-
-    def _explain(self, error: BaseException, *, opening: bool = False) -> None:
-        """Raise an error of ours, with a way out, for those of SQLite that come from the file or the disk."""
-        found = translate(error, self._folder, opening=opening)
-        if found is not None:
-            raise found from error
 
     def run(self, sql: str, values: Any = ()) -> int:
         with self.write():

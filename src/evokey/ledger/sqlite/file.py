@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from evokey.errors import DamagedLedger, EvokeyError, MemoryBusy, MissingLedger, NotAMemory, StorageFailed
+from evokey.errors import DamagedLedger, MemoryBusy, MissingLedger, NotAMemory, StorageFailed
 from evokey.ledger.sqlite import seal
 from evokey.ledger.sqlite.dialect import SQLiteDialect
 from evokey.ledger.writers import owns
@@ -46,26 +46,28 @@ def check_seal(folder: Path) -> None:
         )
 
 
-def translate(error: BaseException, folder: Path, *, opening: bool = False) -> EvokeyError | None:
-    """An error of ours, with a way out, for one of SQLite's that comes from the file or the disk."""
+def explain(error: BaseException, folder: Path, *, opening: bool = False) -> None:
+    """Raise an error of ours, with a way out, for one of SQLite's that comes from the file or the disk. (Raised here:
+    an error in a variable of a frame that it passes would keep all these frames, and the open files in them.)"""
     if not isinstance(error, FAILURES):
-        return None
+        return
     ledger, code = folder / FILE, int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
     if opening and code == sqlite3.SQLITE_NOTADB:
-        return NotAMemory(
+        raise NotAMemory(
             f"{ledger} is not a ledger of evokey ({error}); nothing was changed. If it was one, it is damaged: "
             f"{_way_out(folder)}"
-        )
+        ) from error
     if code in DAMAGED or isinstance(error, UnicodeDecodeError) or str(error).startswith(UNREADABLE):
-        return DamagedLedger(f"{ledger} is damaged ({error}): {_way_out(folder)}")
+        raise DamagedLedger(f"{ledger} is damaged ({error}): {_way_out(folder)}") from error
     if code in REFUSED:
-        return StorageFailed(
+        raise StorageFailed(
             f"{ledger}: {error}{hint(folder)}. Nothing was changed; free space on the disk, or mend what refuses, and "
             f"try again."
-        )
+        ) from error
     if code in BUSY:
-        return MemoryBusy(f"{ledger} is locked by another program ({error}); wait until it is done, and try again")
-    return None
+        raise MemoryBusy(
+            f"{ledger} is locked by another program ({error}); wait until it is done, and try again"
+        ) from error
 
 
 def _way_out(folder: Path) -> str:
