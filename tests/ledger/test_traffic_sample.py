@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from conftest import Opener
 
 import evokey
 from evokey.errors import InvalidSettings
+from evokey.evolution.policy import Proposal, TrainingData
 from evokey.ledger.sqlite.database import SQLite
 from evokey.ledger.traffic import Traffic
 
@@ -101,13 +103,13 @@ def test_taught_queries_are_not_shown_as_traffic(opened: Opener, monkeypatch: py
     for query in QUERIES[:10]:
         memory.search(query)
     memory.feedback(QUERIES[0], relevant=["1"])
-    shown: list[tuple[str, ...]] = []
+    shown: list[Sequence[str]] = []
     propose = memory.policy.propose
 
-    def watched(*given: object) -> object:
-        shown.append(given[5])  # type: ignore[arg-type]
-        assert set(given[3]["bm25"]) >= set(given[5])  # type: ignore[call-overload,index]
-        return propose(*given)  # type: ignore[arg-type]
+    def watched(data: TrainingData) -> Proposal:
+        shown.append(data.traffic)
+        assert set(data.pools["bm25"]) >= set(data.traffic)
+        return propose(data)
 
     monkeypatch.setattr(memory.policy, "propose", watched)
     memory.evolve()
