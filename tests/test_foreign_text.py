@@ -60,9 +60,9 @@ PARSERS: dict[str, Parser] = {
     "words by SQuAD": words.squad,
     "a verdict": judge.graded,
     "sentences": sentences.sentences,
-    "an abstract": lambda text: Abstract().texts(Document("a", text), Corpus()),
-    "chunks": lambda text: Chunks().texts(Document("a", text), Corpus()),
-    "keywords": lambda text: Keywords().texts(Document("a", text), Corpus()),
+    "an abstract": lambda text: Abstract().rows(Document("a", text), Corpus()),
+    "chunks": lambda text: Chunks().rows(Document("a", text), Corpus()),
+    "keywords": lambda text: Keywords().rows(Document("a", text), Corpus()),
     "a prompt": lambda text: prompts.packaged("hyde").filled(query=text),
 }
 REPEATED = [

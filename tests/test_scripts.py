@@ -266,8 +266,8 @@ def test_keywords_of_unspaced_texts_are_short() -> None:
             return 1
 
     text = "รถไฟไปเชียงใหม่ออกเวลาหกโมงเช้าจากสถานีกลางกรุงเทพทุกวันยกเว้นวันอาทิตย์" * 2
-    (found,) = Keywords().texts(evokey.Document("1", text, "รถไฟ"), Corpus())
-    phrases = found.removeprefix("รถไฟ. ").split(", ")
+    (found,) = Keywords().rows(evokey.Document("1", text, "รถไฟ"), Corpus())
+    phrases = found.text.removeprefix("รถไฟ. ").split(", ")
     assert len(phrases) > 1 and all(not unicodedata.category(phrase[0]).startswith("M") for phrase in phrases)
 
 

@@ -17,6 +17,7 @@ from evokey.types import (
     Document,
     Expansion,
     Hit,
+    KeyText,
     Message,
     Numbers,
     Ruling,
@@ -46,7 +47,7 @@ class Corpus(Protocol):
 class KeyBuilder(Protocol):
     """Document → the texts by which it is found, one for each row; none for a document that says nothing."""
 
-    def texts(self, document: Document, corpus: Corpus) -> Sequence[str]: ...
+    def rows(self, document: Document, corpus: Corpus) -> Sequence[KeyText]: ...
 
 
 class DenseEncoder(Protocol):

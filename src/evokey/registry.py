@@ -53,7 +53,7 @@ INSIDE = {
 """Options that hold a component, or a list of them, and its kind."""
 OFFERS = {
     "encoder": ("kind", "cost", "identity", "documents", "queries"),
-    "keys": ("texts",),
+    "keys": ("rows",),
     "store": ("kinds", "exact", "snapshot", "open", "follow", "write", "flush", "check", "drop"),
     "fusion": ("fused", "weightings"),
     "reranker": ("identity", "scores"),

@@ -58,6 +58,18 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyText:
+    """A text by which a document is found: one row of its keys."""
+
+    text: str
+    start: int | None = None
+    end: int | None = None
+    """The passage of the document's text that the row stands for. None: it stands for none, as a list of keywords."""
+    where: str = ""
+    """Title and headings above the passage."""
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     id: str
     score: float

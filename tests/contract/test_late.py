@@ -74,7 +74,7 @@ def teach(memory: evokey.Memory) -> None:
 def rows_of(memory: evokey.Memory, id: str) -> list[Any]:
     """The vectors of each of a document's key texts, from the key builder and the encoder alone."""
     retriever: Any = memory.index.retrievers[0]
-    return [by_word.vectors(text) for text in retriever._keys.texts(memory.get(id), memory.ledger.words)]
+    return [by_word.vectors(row.text) for row in retriever._keys.rows(memory.get(id), memory.ledger.words)]
 
 
 def likeness(row: Any, question: Any) -> list[float]:

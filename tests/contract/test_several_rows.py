@@ -103,7 +103,7 @@ class Sparse:
 class Oracle:
     def __init__(self, kind: Any, choice: Choice) -> None:
         builder: Any = Chunks(tokens=16, overlap=0)
-        self.rows = {one.id: list(builder.texts(one, None)) for one in DOCUMENTS}
+        self.rows = {one.id: [row.text for row in builder.rows(one, None)] for one in DOCUMENTS}
         assert all(len(rows) > 1 for rows in self.rows.values())
         self.model, self.choice = kind([text for rows in self.rows.values() for text in rows]), choice
         self.omega: dict[tuple[str, int], dict[str, float]] = {}

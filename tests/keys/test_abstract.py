@@ -5,7 +5,7 @@ from test_key_builders import SMALL, Counted
 from evokey.keys.abstract import Abstract
 from evokey.keys.sentences import size
 from evokey.keys.title import Title
-from evokey.types import Document
+from evokey.types import Document, KeyText
 
 PAPER = """Smith, Jones
 
@@ -33,17 +33,17 @@ Ann: Bye!
 
 
 def abstract(text: str, title: str = "", tokens: int = 90, **metadata: str) -> str:
-    (found,) = Abstract(tokens).texts(Document("1", text, title, metadata), SMALL)
-    return found
+    (found,) = Abstract(tokens).rows(Document("1", text, title, metadata), SMALL)
+    return found.text
 
 
 def test_a_title_stands_as_it_is_and_a_first_sentence_for_a_missing_one() -> None:
-    assert Title().texts(Document("1", "Text. More.", " A title "), SMALL) == ["A title"]
-    assert Title().texts(Document("1", "First one. Second one."), SMALL) == ["First one."]
-    assert Title().texts(Document("1", "\n## A heading of a Markdown file\n\nText."), SMALL) == [
-        "A heading of a Markdown file"
+    assert Title().rows(Document("1", "Text. More.", " A title "), SMALL) == [KeyText("A title")]
+    assert Title().rows(Document("1", "First one. Second one."), SMALL) == [KeyText("First one.", 0, 10)]
+    assert Title().rows(Document("1", "\n## A heading of a Markdown file\n\nText."), SMALL) == [
+        KeyText("A heading of a Markdown file", 1, 32)
     ]
-    assert Title(tokens=3).texts(Document("1", "one two three four"), SMALL) == ["one two three"]
+    assert Title(tokens=3).rows(Document("1", "one two three four"), SMALL) == [KeyText("one two three", 0, 18)]
 
 
 def test_the_abstract_that_came_with_the_document_goes_first() -> None:
@@ -86,8 +86,8 @@ def test_dialogue_is_known_by_a_summary_that_says_nothing_twice() -> None:
 
 def test_a_summary_keeps_its_bound_and_the_order_of_the_text() -> None:
     items = "\n".join(f"- item {number} is about topic{number % 7} and kiln{number}" for number in range(200))
-    (found,) = Abstract(60).texts(Document("1", items), Counted([Document("1", items)]))
-    assert size(found) <= 60
-    kilns = [int(word[4:]) for word in found.split() if word.startswith("kiln")]
+    (found,) = Abstract(60).rows(Document("1", items), Counted([Document("1", items)]))
+    assert size(found.text) <= 60 and found.start is None
+    kilns = [int(word[4:]) for word in found.text.split() if word.startswith("kiln")]
     assert len(kilns) > 2
     assert kilns == sorted(set(kilns))

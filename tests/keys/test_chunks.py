@@ -14,7 +14,7 @@ from evokey.types import Document
 
 
 def chunks(text: str, title: str = "", tokens: int = 20, overlap: int = 0) -> list[str]:
-    return list(Chunks(tokens, overlap).texts(Document("1", text, title), SMALL))
+    return [row.text for row in Chunks(tokens, overlap).rows(Document("1", text, title), SMALL)]
 
 
 def sentence(number: int, words: int = 9) -> str:
@@ -24,7 +24,7 @@ def sentence(number: int, words: int = 9) -> str:
 
 def test_a_short_document_is_one_chunk_the_same_as_full() -> None:
     document = Document("1", "# A\n\nShort text.\n\n# B\n\nMore.\n", "Title")
-    assert Chunks().texts(document, SMALL) == Full().texts(document, SMALL)
+    assert Chunks().rows(document, SMALL) == Full().rows(document, SMALL)
     assert chunks("", "Only a title") == ["Only a title"]
 
 

@@ -87,7 +87,7 @@ def test_no_text_holds_a_key_builder(
     builder: Abstract | Chunks | Full | Keywords | Title, text: Callable[[int], str]
 ) -> None:
     with budget(BUDGET):
-        builder.texts(Document("hostile", text(SIZE)), Corpus())
+        builder.rows(Document("hostile", text(SIZE)), Corpus())
 
 
 def test_topics_that_are_never_closed_do_not_hold_the_reader(tmp_path: Path) -> None:

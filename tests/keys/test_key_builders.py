@@ -78,7 +78,7 @@ def test_all_five_are_registered() -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_document_that_says_something_has_texts_and_none_is_blank(builder: KeyBuilder, name: str) -> None:
-    texts = builder.texts(DOCUMENTS[name], SMALL)
+    texts = [row.text for row in builder.rows(DOCUMENTS[name], SMALL)]
     assert texts
     assert all(isinstance(text, str) and text.strip() for text in texts)
 
@@ -87,27 +87,27 @@ def test_a_document_that_says_something_has_texts_and_none_is_blank(builder: Key
 def test_a_second_builder_makes_the_same_texts(name: str) -> None:
     for kind in BUILDERS:
         one, other = registry.load("keys", kind)(), registry.load("keys", kind)()
-        first = one.texts(DOCUMENTS[name], SMALL)
-        one.texts(DOCUMENTS["prose"], SMALL)
-        assert list(first) == list(one.texts(DOCUMENTS[name], SMALL)) == list(other.texts(DOCUMENTS[name], SMALL))
+        first = one.rows(DOCUMENTS[name], SMALL)
+        one.rows(DOCUMENTS["prose"], SMALL)
+        assert list(first) == list(one.rows(DOCUMENTS[name], SMALL)) == list(other.rows(DOCUMENTS[name], SMALL))
 
 
 @pytest.mark.parametrize("blank", BLANK)
 def test_an_empty_document_has_no_text(builder: KeyBuilder, blank: str) -> None:
-    assert list(builder.texts(Document("engines", blank, blank, {"abstract": blank}), SMALL)) == []
+    assert list(builder.rows(Document("engines", blank, blank, {"abstract": blank}), SMALL)) == []
 
 
 @pytest.mark.parametrize("kind", BUILDERS)
 @given(any_text, any_text, st.text(max_size=30), st.text(max_size=30))
 def test_the_id_never_shows_in_a_key(kind: str, text: str, title: str, one: str, other: str) -> None:
     builder = registry.load("keys", kind)()
-    assert builder.texts(Document(one, text, title), SMALL) == builder.texts(Document(other, text, title), SMALL)
+    assert builder.rows(Document(one, text, title), SMALL) == builder.rows(Document(other, text, title), SMALL)
 
 
 @pytest.mark.parametrize("kind", BUILDERS)
 @given(any_text, any_text)
 def test_any_text_at_all_gives_texts_unless_it_is_blank(kind: str, text: str, title: str) -> None:
-    texts = registry.load("keys", kind)().texts(Document("1", text, title), SMALL)
+    texts = [row.text for row in registry.load("keys", kind)().rows(Document("1", text, title), SMALL)]
     assert bool(texts) == bool(text.strip() or title.strip())
     assert all(found.strip() for found in texts)
 
@@ -115,7 +115,7 @@ def test_any_text_at_all_gives_texts_unless_it_is_blank(kind: str, text: str, ti
 def test_without_a_corpus_to_speak_of_words_still_have_weight() -> None:
     document = DOCUMENTS["prose"]
     for corpus in (Counted([]), Counted([document])):
-        assert "heat" in registry.load("keys", "keywords")().texts(document, corpus)[0]
+        assert "heat" in registry.load("keys", "keywords")().rows(document, corpus)[0].text
 
 
 @pytest.mark.parametrize(
@@ -135,3 +135,31 @@ def test_without_a_corpus_to_speak_of_words_still_have_weight() -> None:
 def test_an_option_out_of_range_names_the_rule(kind: str, options: dict[str, Any], rule: str) -> None:
     with pytest.raises(InvalidSettings, match=rule):
         registry.load("keys", kind)(**options)
+
+
+@pytest.mark.parametrize("kind", BUILDERS)
+@given(any_text, any_text)
+def test_a_row_says_which_passage_it_stands_for(kind: str, text: str, title: str) -> None:
+    for row in registry.load("keys", kind)().rows(Document("1", text, title), SMALL):
+        assert (row.start is None) == (row.end is None)
+        if row.start is not None and row.end is not None:
+            assert 0 <= row.start < row.end <= len(text)
+            passage = text[row.start : row.end].split()
+            own = row.text.removeprefix(row.where).split() if kind in ("abstract", "chunks") else row.text.split()
+            assert not set(own) - {*passage, *title.split()} or kind in ("title", "abstract")  # these may cut a word
+
+
+def test_passages_lie_where_the_text_has_them() -> None:
+    text = "# Owls\n\n" + "Owls hunt mice at night. " * 40 + "\n\n## Food\n\n" + "Mice eat grain and seeds. " * 40
+    rows = registry.build("keys", {"name": "chunks", "tokens": 60}).rows(Document("1", text, "Birds"), SMALL)
+    assert len(rows) > 4
+    for row in rows:
+        assert row.text == f"{row.where}\n{text[row.start : row.end]}"
+    assert (rows[1].where, rows[-1].where) == ("Birds > Owls", "Birds > Owls > Food")
+    paper = "A title\n\nAbstract\nIt is about owls.\n\n1 Introduction\nLong ago."
+    (row,) = registry.build("keys", "abstract").rows(Document("1", paper, "A title"), SMALL)
+    assert paper[row.start : row.end] == "It is about owls."
+    prose = "Birds\n\n" + "Owls hunt mice in dark forests. " * 99
+    (row,) = registry.build("keys", "abstract").rows(Document("1", prose, "Birds"), SMALL)
+    assert row.start == 7 and row.text == f"Birds {prose[row.start : row.end]}"
+    assert [row.start for row in registry.build("keys", "keywords").rows(Document("1", text), SMALL)] == [None]

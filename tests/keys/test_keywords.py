@@ -4,7 +4,7 @@ from test_key_builders import Counted
 
 from evokey.keys.keywords import Keywords
 from evokey.keys.sentences import size
-from evokey.types import Document
+from evokey.types import Document, KeyText
 
 STATINS = Document(
     "1",
@@ -19,13 +19,13 @@ CORPUS = Counted([STATINS, *OTHERS])
 
 def phrases(text: str, title: str = "", count: int = 20) -> list[str]:
     document = Document("1", text, title)
-    (found,) = Keywords(count).texts(document, Counted([document, *OTHERS]))
-    return found.split(". ", 1)[-1].split(", ")
+    (found,) = Keywords(count).rows(document, Counted([document, *OTHERS]))
+    return found.text.split(". ", 1)[-1].split(", ")
 
 
 def test_text_without_stop_words_gives_what_recurs() -> None:
-    (found,) = Keywords().texts(STATINS, CORPUS)
-    lead, keywords = found.split(". ")
+    (found,) = Keywords().rows(STATINS, CORPUS)
+    lead, keywords = found.text.split(". ")
     assert STATINS.text.startswith(lead + " ")
     assert 20 < size(lead) <= 25
     assert keywords.split(", ")[:2] == ["breast cancer", "statin"]
@@ -36,8 +36,8 @@ def test_the_title_is_always_there_and_lifts_its_words() -> None:
     text = "the reactor uses graphite, and water, and helium, and sodium."
     assert phrases(text, "On sodium")[0] == "sodium"
     assert phrases(text, "On helium")[0] == "helium"
-    (found,) = Keywords(1).texts(Document("1", text, "On sodium."), CORPUS)
-    assert found == "On sodium. sodium"
+    (found,) = Keywords(1).rows(Document("1", text, "On sodium."), CORPUS)
+    assert found == KeyText("On sodium. sodium")
 
 
 def test_phrases_hold_no_stop_word_and_no_mark() -> None:
@@ -83,8 +83,8 @@ def test_rare_words_go_before_common_ones() -> None:
 def test_words_that_most_documents_hold_part_phrases_in_any_language() -> None:
     others = [Document(f"d{number}", f"der hund und das haus nummer{number}") for number in range(30)]
     document = Document("1", "das rote fahrrad und der blaue wagen", "Verkehr")
-    (found,) = Keywords().texts(document, Counted([document, *others]))
-    assert found == "Verkehr. rote fahrrad, blaue wagen"
+    (found,) = Keywords().rows(document, Counted([document, *others]))
+    assert found.text == "Verkehr. rote fahrrad, blaue wagen"
 
 
 def test_a_dialogue_turn_is_known_by_what_it_is_about() -> None:

@@ -54,7 +54,7 @@ def test_credit_goes_to_the_chunk_that_matched(opened: Opener, book: list[evokey
     memory.feedback("bake bread with yeast", relevant=["book"])
     taught = attribute(memory.index.retrievers[0], memory.composer.log(2).taught)
     rows = dict(zip([taught.texts[c] for c in taught.pairs.columns], taught.pairs.rows.tolist(), strict=True))
-    chunks = [memory.index.retrievers[0]._keys.texts(book[0], memory.ledger.words)[row] for row in rows.values()]  # type: ignore[union-attr]
+    chunks = [memory.index.retrievers[0]._keys.rows(book[0], memory.ledger.words)[row].text for row in rows.values()]  # type: ignore[union-attr]
     assert "Magma" in dict(zip(rows, chunks, strict=True))["lava erupts"]
     assert "dough" in dict(zip(rows, chunks, strict=True))["bake bread with yeast"]
 

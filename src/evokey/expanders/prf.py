@@ -50,7 +50,7 @@ class PRF:
         return Expansion(query, kept, self.name, self.search)
 
     def _leads(self, documents: Sequence[Document]) -> list[Unit]:
-        leads = [lead(f"{one.title}. {one.text}" if one.title else one.text, LEAD) for one in documents]
+        leads = [lead(f"{one.title}. {one.text}" if one.title else one.text, LEAD)[0] for one in documents]
         return [Unit(shortened(text, LONGEST)) for text in leads]
 
     def _words(self, query: str, documents: Sequence[Document]) -> list[Unit]:

@@ -13,13 +13,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from evokey.encoders.words import MARKS, split
 from evokey.errors import InvalidSettings
 from evokey.keys.sentences import first, lead, size, spans
 from evokey.keys.words import STOP_WORDS, idf
 from evokey.protocols import Corpus
-from evokey.types import Document
+from evokey.types import Document, KeyText
 
 LONGEST = 512
 """Tokens of an abstract that somebody wrote: a heading taken for one by mistake must not bring the whole text."""
@@ -55,28 +56,34 @@ class Abstract:
             )
         self.tokens = tokens
 
-    def texts(self, document: Document, corpus: Corpus) -> Sequence[str]:
-        text = " ".join(filter(None, (document.title.strip(), self._abstract(document, corpus))))
-        return [text] if text else []
+    def rows(self, document: Document, corpus: Corpus) -> Sequence[KeyText]:
+        row = self._abstract(document, corpus)
+        text = " ".join(filter(None, (document.title.strip(), row.text)))
+        return [replace(row, text=text, where=document.title.strip())] if text else []
 
-    def _abstract(self, document: Document, corpus: Corpus) -> str:
+    def _abstract(self, document: Document, corpus: Corpus) -> KeyText:
         if document.abstract.strip():
-            return document.abstract.strip()
+            return KeyText(document.abstract.strip())
         section = _section(document.text)
-        if section:
+        if section is not None:
             return section
         body = _body(document)
-        if _prose(body, self.tokens):
-            return lead(body, self.tokens)
-        return _summary(body, self.tokens, corpus)
+        if not _prose(body, self.tokens):
+            return KeyText(_summary(body, self.tokens, corpus))
+        before = len(document.text) - len(body)
+        text, end = lead(body, self.tokens)
+        return KeyText(text, before, before + end) if text else KeyText("")
 
 
-def _section(text: str) -> str:
+def _section(text: str) -> KeyText | None:
     heading = _HEADING.search(text)
     if not heading:
-        return ""
+        return None
     over = (_BLANK_LINE if heading["inline"] else _NEXT_HEADING).search(text, heading.end())
-    return first(text[heading.end() : over.start() if over else len(text)].strip(), LONGEST)
+    section = text[heading.end() : over.start() if over else len(text)]
+    start = heading.end() + len(section) - len(section.lstrip())
+    found = first(section.strip(), LONGEST)
+    return KeyText(found, start, start + len(found)) if found else None
 
 
 def _body(document: Document) -> str:
@@ -118,7 +125,7 @@ def _summary(text: str, tokens: int, corpus: Corpus) -> str:
         ):
             taken.append(number)
             room -= length
-    return " ".join(" ".join(found[number].split()) for number in sorted(taken)) or lead(text, tokens)
+    return " ".join(" ".join(found[number].split()) for number in sorted(taken)) or lead(text, tokens)[0]
 
 
 def _weighed(sentence: str, corpus: Corpus) -> Counter[str]:

@@ -18,7 +18,7 @@ from evokey.keys import markdown
 from evokey.keys.full import Full
 from evokey.keys.sentences import Span, cut, first, size, spans
 from evokey.protocols import Corpus
-from evokey.types import Document
+from evokey.types import Document, KeyText
 
 MOST = 2_000
 """Headings of a document above which they begin no chunks of their own: those would be a line each."""
@@ -66,9 +66,10 @@ class _Chunk:
         self.size += piece.size
         self.new = self.new or not piece.heading
 
-    def text(self, source: str) -> str:
-        body = source[self.pieces[0].start : self.pieces[-1].end]
-        return f"{self.prefix}\n{body}" if self.prefix else body
+    def row(self, source: str) -> KeyText:
+        start, end = self.pieces[0].start, self.pieces[-1].end
+        body = source[start:end]
+        return KeyText(f"{self.prefix}\n{body}" if self.prefix else body, start, end, self.prefix)
 
 
 class Chunks:
@@ -81,14 +82,14 @@ class Chunks:
             )
         self.tokens, self.overlap = tokens, overlap
 
-    def texts(self, document: Document, corpus: Corpus) -> Sequence[str]:
-        whole = Full().texts(document, corpus)
-        if not document.text.strip() or size(whole[0]) <= self.tokens:
+    def rows(self, document: Document, corpus: Corpus) -> Sequence[KeyText]:
+        whole = Full().rows(document, corpus)
+        if not document.text.strip() or size(whole[0].text) <= self.tokens:
             return whole
         blocks = list(_blocks(document.text))
         apart = sum(block.kind == "heading" for block in blocks) <= MOST
         chunks = self._chunks(" ".join(document.title.split()), document.text, blocks, apart)
-        return [chunk.text(document.text) for chunk in chunks]
+        return [chunk.row(document.text) for chunk in chunks]
 
     def _chunks(self, title: str, text: str, blocks: Sequence[_Block], apart: bool) -> Iterator[_Chunk]:
         path: list[_Block] = []

@@ -24,7 +24,7 @@ from evokey.keys.sentences import spans
 from evokey.keys.title import name
 from evokey.keys.words import STOP_WORDS, idf
 from evokey.protocols import Corpus
-from evokey.types import Document
+from evokey.types import Document, KeyText
 
 READ = 500_000
 """Characters of a text that are read: by then it has said what it is about."""
@@ -73,11 +73,11 @@ class Keywords:
         self.count = count
         self._stem = lru_cache(10_000)(stemmer_by_script("english"))
 
-    def texts(self, document: Document, corpus: Corpus) -> Sequence[str]:
-        title = name(document, UNTITLED)
+    def rows(self, document: Document, corpus: Corpus) -> Sequence[KeyText]:
+        title = name(document, UNTITLED).text
         phrases = self._phrases(title, document.text[:READ], corpus)
         text = ". ".join(filter(None, (title.rstrip(" ."), ", ".join(phrases)))) or title
-        return [text] if text else []
+        return [KeyText(text)] if text else []
 
     def _phrases(self, title: str, text: str, corpus: Corpus) -> list[str]:
         named = {word.stem for run in self._runs(title, corpus) for word in run}

@@ -91,17 +91,18 @@ def sentences(text: str) -> list[str]:
     return [" ".join(text[start:end].split()) for start, end in spans(text)]
 
 
-def lead(text: str, tokens: int) -> str:
-    """The first sentences that fit; of a first sentence that does not fit, its beginning."""
+def lead(text: str, tokens: int) -> tuple[str, int]:
+    """The first sentences that fit, and where they end; of a first one that does not fit, its beginning."""
     found: list[str] = []
-    room = tokens
+    room, last = tokens, 0
     for start, end in spans(text):
         sentence = " ".join(text[start : min(end, start + 40 * tokens)].split())
         room -= size(sentence)
         if room < 0:
-            return " ".join(found) or first(sentence, tokens)
+            return (" ".join(found), last) if found else (first(sentence, tokens), end)
         found.append(sentence)
-    return " ".join(found)
+        last = end
+    return " ".join(found), last
 
 
 def first(text: str, tokens: int) -> str:

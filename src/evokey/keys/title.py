@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from evokey.errors import InvalidSettings
 from evokey.keys.sentences import first, spans
 from evokey.protocols import Corpus
-from evokey.types import Document
+from evokey.types import Document, KeyText
 
 
 class Title:
@@ -19,16 +19,16 @@ class Title:
             )
         self.tokens = tokens
 
-    def texts(self, document: Document, corpus: Corpus) -> Sequence[str]:
-        text = name(document, self.tokens)
-        return [text] if text else []
+    def rows(self, document: Document, corpus: Corpus) -> Sequence[KeyText]:
+        row = name(document, self.tokens)
+        return [row] if row.text else []
 
 
-def name(document: Document, tokens: int) -> str:
+def name(document: Document, tokens: int) -> KeyText:
     """The title, or so much of the first sentence as stands for one."""
     if document.title.strip():
-        return document.title.strip()
+        return KeyText(document.title.strip())
     for start, end in spans(document.text):
         sentence = " ".join(document.text[start : min(end, start + 40 * tokens)].split())
-        return first(sentence.lstrip("# ") or sentence, tokens)
-    return ""
+        return KeyText(first(sentence.lstrip("# ") or sentence, tokens), start, end)
+    return KeyText("")

@@ -73,7 +73,7 @@ class Retriever(ABC):
 
     def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
         """What the store is to hold of these documents. Where encoding costs something, it is paid for once."""
-        keyed = [(entry.number, text) for entry in entries for text in self._keys.texts(entry.document, corpus)]
+        keyed = [(entry.number, row.text) for entry in entries for row in self._keys.rows(entry.document, corpus)]
         made = self._staged.documents([text for _, text in keyed])
         return self._keys_of(_numbers(entries), np.array([number for number, _ in keyed], np.int64), made)
 
