@@ -17,7 +17,7 @@ from typing import Any
 import evokey
 from evokey.bench import protocols
 from evokey.bench.data import Dataset, load
-from evokey.bench.measures import DEPTH, MAIN, evaluate, mean
+from evokey.bench.measures import MAIN, MEASURED_DEPTH, evaluate, mean
 from evokey.bench.runs import write_json
 from evokey.bench.systems import Plain
 
@@ -29,7 +29,7 @@ def measure(data: Dataset, encoder: str, keys: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, evokey.open(folder, encoder=encoder.split("+"), keys=keys) as memory:
         memory.add(data.documents)
         plain = Plain(memory)
-        values = evaluate(questions, {one.id: plain.rank(one, DEPTH) for one in questions})
+        values = evaluate(questions, {one.id: plain.rank(one, MEASURED_DEPTH) for one in questions})
     return {"documents": len(data.documents), "queries": len(questions), "measures": mean(values, values)}
 
 

@@ -96,7 +96,7 @@ def forms(
 
 
 def quality(keys: Any, ids: list[str], vectors: Any, questions: Sequence[Question]) -> float:
-    tops = np.argsort(-(vectors @ keys.T), axis=1, kind="stable")[:, : measures.DEPTH]
+    tops = np.argsort(-(vectors @ keys.T), axis=1, kind="stable")[:, : measures.MEASURED_DEPTH]
     found = {one.id: [ids[at] for at in top] for one, top in zip(questions, tops, strict=True)}
     return fmean(measures.quality(lambda one, depth: found[one.id][:depth], questions).values())
 

@@ -310,12 +310,12 @@ class Choice:
         return self.spread, self.unit_weight, self.step, self.demotion
 
     @property
-    def reserve(self) -> float:
+    def effective_penalty(self) -> float:
         """The penalty as a number: infinite where taught questions are not kept as keys."""
         return float("inf") if self.penalty is None else self.penalty
 
     @property
-    def recalls(self) -> bool:
+    def only_taught_keys(self) -> bool:
         """Whether taught queries are kept as keys, and nothing else is learned."""
         return self.penalty is not None and self.step == self.demotion == 0 and self.lens_parameter is None
 

@@ -105,15 +105,15 @@ class Option(NamedTuple):
     """A choice that goes by its name."""
 
     name: str
-    recalls: bool = False
-    reserve: float = 0.0
+    only_taught_keys: bool = False
+    effective_penalty: float = 0.0
 
 
 NOTHING = Option("nothing")
 
 
 def outcomes(**of: np.ndarray) -> dict[Option, np.ndarray]:
-    return {Option(name, recalls=name == "recalling"): scores for name, scores in of.items()}
+    return {Option(name, only_taught_keys=name == "recalling"): scores for name, scores in of.items()}
 
 
 def test_a_choice_that_costs_held_out_queries_is_never_made() -> None:

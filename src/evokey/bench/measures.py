@@ -22,7 +22,7 @@ MEASURES = {
     "MRR": ir_measures.RR,
 }
 MAIN, FIRST = "nDCG@10", 10
-DEPTH = 100
+MEASURED_DEPTH = 100
 """How deep a ranking is judged."""
 Values = Mapping[str, Mapping[str, float]]
 """Question id → measure → value."""
@@ -46,7 +46,7 @@ def evaluate(questions: Iterable[Question], rankings: Mapping[str, Sequence[str]
 
 def _cut(ranking: Sequence[str], excluded: frozenset[str]) -> list[str]:
     """A ranking without the documents to leave out, as deep as is judged."""
-    return [id for id in ranking if id not in excluded][:DEPTH]
+    return [id for id in ranking if id not in excluded][:MEASURED_DEPTH]
 
 
 def whole(grades: Mapping[str, float]) -> Mapping[str, float]:

@@ -37,12 +37,12 @@ class Option(Protocol):
     """A choice of one retriever, or a plan of all."""
 
     @property
-    def reserve(self) -> float:
+    def effective_penalty(self) -> float:
         """The penalty of taught questions kept as keys: the larger, the less they change other questions."""
         ...
 
     @property
-    def recalls(self) -> bool:
+    def only_taught_keys(self) -> bool:
         """Whether taught questions are kept as keys, and nothing else is learned."""
         ...
 
@@ -53,7 +53,7 @@ def choose(
     taught: Outcomes[T],
     untaught: T,
     *,
-    most_reserved: bool = False,
+    prefer_penalty: bool = False,
     unrelated: float = 0.0,
 ) -> T:
     """The best choice, by its outcomes for held-out queries, for the expected traffic and for the taught queries.
@@ -73,16 +73,16 @@ def choose(
 
     def rank(choice: T) -> tuple[float, ...]:
         """Held-out queries that have nothing to gain cannot order the equals: the taught queries and the penalty do."""
-        worth = float(expected[choice].mean())
-        return (round(own[choice], 2), choice.reserve, worth) if blind else (most_reserved and choice.reserve, worth)
+        worth, penalty = float(expected[choice].mean()), choice.effective_penalty
+        return (round(own[choice], 2), penalty, worth) if blind else (prefer_penalty and penalty, worth)
 
     best = max(equals, key=rank)
-    only_keys = [choice for choice in held_out if choice.recalls]
+    only_keys = [choice for choice in held_out if choice.only_taught_keys]
     needed = KEYS_GAIN if blind else KEYS_NEEDED
     if not only_keys or best in _with_taught_gain([*only_keys, best], own, untaught, needed):
         return best
     sufficient = _with_taught_gain(only_keys, own, untaught, KEYS_GAIN)
-    return max(sufficient, key=lambda choice: (choice.reserve, float(expected[choice].mean())))
+    return max(sufficient, key=lambda choice: (choice.effective_penalty, float(expected[choice].mean())))
 
 
 def _with_taught_gain(choices: Sequence[T], own: Mapping[T, float], untaught: T, share: float) -> list[T]:

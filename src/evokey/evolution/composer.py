@@ -36,7 +36,11 @@ class Composer:
         taught, beyond = dict[str, Overlay](), dict[str, Overlay]()
         for one in retrievers:
             choice = epoch.choice.get(one.name, NOTHING)  # an epoch older than an encoder taught it nothing
-            restricted = None if log.own is None else restricted_.overlay(one, log.own, choice)
+            restricted = (
+                None
+                if log.restricted_judgements is None
+                else restricted_.overlay(one, log.restricted_judgements, choice)
+            )
             learned = UNTAUGHT if choice.nothing else self._policy.overlay(one, log, choice)
             taught[one.name], beyond[one.name] = learned.beside(restricted), UNTAUGHT.beside(restricted)
         weights = epoch.weights if epoch.weights.keys() == taught.keys() else untaught.weights
@@ -54,10 +58,10 @@ class Composer:
         """Keep nothing encoded of what was forgotten while it was read; since: how many forgets there had been."""
         if self._ledger.forgets.count == since:
             return
-        heard = [log.taught] if log.own is None else [log.taught, log.own]
-        said = {text for one in heard for text in (*one.queries, *one.wrong, *chain(*one.units.values()))}
+        lessons = [log.taught] if log.restricted_judgements is None else [log.taught, log.restricted_judgements]
+        texts = {text for one in lessons for text in (*one.queries, *one.wrong, *chain(*one.units.values()))}
         for one in retrievers:
-            one.forget(sorted(said - self._ledger.lessons.texts()))
+            one.forget(sorted(texts - self._ledger.lessons.texts()))
 
     def log(self, up_to: int, omitted: Omitted = NONE) -> Log:
         """The lessons up to a number, without some. The last reading is kept for as long as it says what the ledger

@@ -16,7 +16,7 @@ from evokey.evolution.lens_training import LensTrainer
 from evokey.evolution.policy import TrainingData
 from evokey.evolution.traffic import find_unrelated, judge_by_untaught
 from evokey.evolution.trial import Trial
-from evokey.search.lens import Lens, Turn
+from evokey.search.lens import Lens, LensId
 from evokey.search.retriever import Retriever
 from evokey.types import Choice
 
@@ -63,7 +63,7 @@ class CrossFit:
         self.learners = attribution.learners
         self.untouched = 1 - len(attribution.learners) / max(len(retriever.base), 1)
 
-    def _lens_settings(self, traffic: int) -> tuple[Turn, ...]:
+    def _lens_settings(self, traffic: int) -> tuple[LensId, ...]:
         related = traffic >= MIN_TRAFFIC and not self.unrelated_traffic
         return self._trainer.settings(traffic_related=related) if self._trainer else ()
 
@@ -71,7 +71,7 @@ class CrossFit:
         """A trial of these queries on everything taught."""
         return Trial(self.retriever, self._attribution, queries, self.pools, self._all_lenses, deep=deep)
 
-    def _held_out(self, queries: Judgements, lenses: dict[Turn, Lens]) -> Trial:
+    def _held_out(self, queries: Judgements, lenses: dict[LensId, Lens]) -> Trial:
         """A trial of the queries of one fold, on what the other folds taught."""
         others = self._attribution.leave_out(frozenset(queries.queries))
         return Trial(self.retriever, others, queries.only(sample(queries.queries, FOLD_SAMPLE)), self.pools, lenses)
@@ -102,7 +102,7 @@ class CrossFit:
             return plain
         return self._choose([NOTHING, plain, *(replace(plain, demotion=demotion) for demotion in DEMOTIONS)])[0]
 
-    def _add_lens(self, lens: Turn, choices: Sequence[Choice]) -> list[Choice]:
+    def _add_lens(self, lens: LensId, choices: Sequence[Choice]) -> list[Choice]:
         """The same choices with a lens."""
         anchor = self._trainer.last_anchor if self._trainer else 0
         with_lens = partial(replace, lens_parameter=lens[0], gate_quantile=lens[1], last_anchor=anchor)
@@ -131,4 +131,4 @@ class CrossFit:
         as_unrelated = join_folds([unrelated for _, unrelated in folds])
         expected = expect_traffic(held_out, as_unrelated, NOTHING, unrelated=self.unrelated, untouched=self.untouched)
         taught = self.taught.outcomes(choices)
-        return choose(held_out, expected, taught, NOTHING, most_reserved=True, unrelated=self.unrelated), expected
+        return choose(held_out, expected, taught, NOTHING, prefer_penalty=True, unrelated=self.unrelated), expected

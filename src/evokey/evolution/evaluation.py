@@ -28,8 +28,12 @@ class Evaluation:
         self._traffic = scorer.traffic(plans)
         widest = [plan for plan in map(self._widen, plans) if plan is not None]
         weights = self._untaught.weights
-        wide = any(plan.recalls and plan.weights == weights and plan.threshold < SAME_QUESTION for plan in widest)
-        self.plans = [plan for plan in widest if not (wide and plan.recalls and plan.threshold == SAME_QUESTION)]
+        wide = any(
+            plan.only_taught_keys and plan.weights == weights and plan.threshold < SAME_QUESTION for plan in widest
+        )
+        self.plans = [
+            plan for plan in widest if not (wide and plan.only_taught_keys and plan.threshold == SAME_QUESTION)
+        ]
         """Those that harm nobody, each acting on as many questions as possible. Plans that only answer the same
         question again are left out if there are wider ones of their kind."""
 
@@ -40,7 +44,7 @@ class Evaluation:
         if plan.weights != self._untaught.weights and self._scorer.nearness is None:
             return None  # learned weights act near lessons only, and nothing measures what is near
         levels = [plan._replace(threshold=threshold) for threshold in self._scorer.thresholds]
-        if not plan.recalls:
+        if not plan.only_taught_keys:
             return next(filter(self._is_safe, levels), None)
         harmless = (one for one in levels if self._is_safe(one) and self._loss(self._held_out, one) <= MAX_LOSS)
         # What was taught is always found again, at least when the same question is asked.
@@ -84,7 +88,7 @@ class Evaluation:
         narrower = [plan._replace(threshold=threshold) for threshold in thresholds]
         outcomes = self._held_out.of([plan, *narrower, self._untaught], self._untaught)
         gain = {one: float((outcomes[one] - outcomes[self._untaught]).mean()) for one in (plan, *narrower)}
-        if plan == self._untaught or (plan.recalls and gain[plan] <= 0):
+        if plan == self._untaught or (plan.only_taught_keys and gain[plan] <= 0):
             return plan
 
         def keeps_enough(one: Plan) -> bool:

@@ -14,7 +14,7 @@ from evokey.evolution.folds import fold_of, sample
 from evokey.scoring.block import NO_NUMBERS
 from evokey.scoring.sparse import SparseBlock, SparseQuestion
 from evokey.search import lens
-from evokey.search.lens import Lens, Turn, Ways
+from evokey.search.lens import Lens, LensId, Ways
 from evokey.search.retriever import Retriever
 from evokey.types import Numbers, Vectors
 
@@ -42,7 +42,7 @@ class LensTrainer:
         self._relevant = {query: relevant[place[query]] for query in sample(list(place), EXAMPLES)}
         self.last_anchor = int(retriever.documents.max(initial=0)) if last_anchor is None else last_anchor
 
-    def settings(self, *, traffic_related: bool) -> tuple[Turn, ...]:
+    def settings(self, *, traffic_related: bool) -> tuple[LensId, ...]:
         """The lenses to try. Their gates are cautious, unless the traffic is known to ask about what was taught."""
         if len(self._relevant) < MIN_QUERIES:
             return ()
@@ -52,7 +52,7 @@ class LensTrainer:
             return ()
         return tuple((ridge, OPEN if traffic_related else CAUTIOUS) for ridge in RIDGES)
 
-    def train(self, settings: Sequence[Turn], without: int | None = None) -> dict[Turn, Lens]:
+    def train(self, settings: Sequence[LensId], without: int | None = None) -> dict[LensId, Lens]:
         """A lens for each setting; `without` leaves the queries of a fold out."""
         names = [name for name in self._relevant if fold_of(name) != without]
         if len(names) < MIN_QUERIES or not settings:

@@ -19,7 +19,7 @@ from evokey.evolution.ndcg import CUTOFF, TableNdcg, ideal_dcg
 from evokey.evolution.nearness import EVERY_QUESTION, Nearest, Nearness
 from evokey.evolution.policy import TrainingData
 from evokey.evolution.trial import Trial
-from evokey.search.fusion import DEPTH, Weights
+from evokey.search.fusion import FUSION_DEPTH, Weights
 from evokey.types import Choice, Ranking, Scores
 
 FEW_UNRELATED = 0.1
@@ -38,14 +38,14 @@ class Plan(NamedTuple):
     """How similar to a taught query a question must be for the plan to act on it."""
 
     @property
-    def reserve(self) -> float:
+    def effective_penalty(self) -> float:
         """The smallest penalty of taught questions kept as keys."""
-        return min(one.reserve for one in self.choices)
+        return min(one.effective_penalty for one in self.choices)
 
     @property
-    def recalls(self) -> bool:
+    def only_taught_keys(self) -> bool:
         """Whether taught questions are kept as keys of every retriever, and nothing else is learned."""
-        return all(one.recalls for one in self.choices)
+        return all(one.only_taught_keys for one in self.choices)
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class PlanScorer:
             return {plan: outcomes[plan.choices[0]] for plan in plans}
         variants = [list(dict.fromkeys(plan.choices[part] for plan in plans)) for part in range(len(trials))]
         ranked = [
-            {choice: trial.rankings(choice, DEPTH, as_unrelated=as_unrelated) for choice in choices}
+            {choice: trial.rankings(choice, FUSION_DEPTH, as_unrelated=as_unrelated) for choice in choices}
             for trial, choices in zip(trials, variants, strict=True)
         ]
         scored = [

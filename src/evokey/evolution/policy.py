@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Protocol
 
 from evokey.evolution.judgements import Judgements, merge_votes
-from evokey.evolution.restricted import Own, split
+from evokey.evolution.restricted import RestrictedJudgements, split
 from evokey.ledger.ledger import Ledger
 from evokey.ledger.lessons import NONE, Omitted, Success
 from evokey.search.fusion import Fusion
@@ -68,13 +68,13 @@ class Log:
         return self._split[0]
 
     @property
-    def own(self) -> Own | None:
+    def restricted_judgements(self) -> RestrictedJudgements | None:
         """Lessons on restricted documents: these learn from them, and no policy sees them. None if there are none."""
         own = self._split[1]
         return own if own and (own.grades or own.wrong) else None
 
     @cached_property
-    def _split(self) -> tuple[Judgements, Own | None]:
+    def _split(self) -> tuple[Judgements, RestrictedJudgements | None]:
         lessons, said = self.ledger.lessons, (self.up_to, self.omitted)
         if self.restricted is None:
             return merge_votes(lessons.votes(*said), lessons.units(*said)), None

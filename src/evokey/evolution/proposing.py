@@ -9,7 +9,7 @@ from evokey.errors import InvalidInput
 from evokey.evolution import pools as pools_
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.policy import Log, Policy, Proposal, TrainingData
-from evokey.evolution.restricted import Own
+from evokey.evolution.restricted import RestrictedJudgements
 from evokey.ledger.ledger import Ledger
 from evokey.search.index import Index
 from evokey.types import EpochReport
@@ -20,7 +20,7 @@ SEARCHED = 256
 
 def propose(index: Index, ledger: Ledger, policy: Policy, log: Log, *, keep: bool = True) -> EpochReport:
     """What evolve would publish of these lessons. keep: write the pools that were made."""
-    report, apart = _judge(index, ledger, policy, log.taught, keep=keep), _count_restricted(log.own)
+    report, apart = _judge(index, ledger, policy, log.taught, keep=keep), _count_restricted(log.restricted_judgements)
     reason = report.reason + _learned_apart(apart) + on_hold(len(ledger.lessons.held()))
     return replace(report, reason=reason, restricted=apart)
 
@@ -34,8 +34,8 @@ def _judge(index: Index, ledger: Ledger, policy: Policy, lessons: Judgements, *,
     report = replace(empty, held_out=proposal.held_out, taught=proposal.taught, unrelated=proposal.unrelated)
     if not proposal.changes:
         return replace(report, reason="no choice is better than the untaught index: nothing to publish")
-    pushed = lessons.wrong if any(one.demotion for one in proposal.choice.values()) else {}
-    touched = set[int]().union(*lessons.grades.values(), *pushed.values())
+    demoted = lessons.wrong if any(one.demotion for one in proposal.choice.values()) else {}
+    touched = set[int]().union(*lessons.grades.values(), *demoted.values())
     return replace(
         report,
         reason=_reason(proposal),
@@ -60,7 +60,7 @@ def _ask(index: Index, ledger: Ledger, policy: Policy, lessons: Judgements, *, k
 
 
 def protected_queries(index: Index, ledger: Ledger) -> dict[str, Mapping[int, float]]:
-    """Those that the guard listens to, with the numbers of their documents: it must not hear of restricted ones."""
+    """Protected queries with the numbers of their documents; without restricted ones, which no policy may see."""
     apart = set(index.restricted.tolist())
     public = {
         query: {number: grade for number, grade in grades.items() if number not in apart}
@@ -87,7 +87,7 @@ def on_hold(lessons: int) -> str:
     return f"; {lessons} lesson{'s are' if lessons > 1 else ' is'} on hold (evokey lessons --held)"
 
 
-def _count_restricted(own: Own | None) -> int:
+def _count_restricted(own: RestrictedJudgements | None) -> int:
     """How many restricted documents lessons speak of."""
     return 0 if own is None else len(set[int]().union(*own.grades.values(), *own.wrong.values()))
 

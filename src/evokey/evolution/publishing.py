@@ -159,8 +159,10 @@ class Publisher:
         """Whether restricted documents have other lessons than in the current epoch."""
         if self.restricted is None:
             return False
-        before = self.composer.log(current.lessons_to, current.omitted).own
-        return self.composer.log(up_to, omitted).own != before  # the later reading is kept, and composed from
+        before = self.composer.log(current.lessons_to, current.omitted).restricted_judgements
+        return (
+            self.composer.log(up_to, omitted).restricted_judgements != before
+        )  # the later reading is kept, and composed from
 
     def _publish(self, kind: str, report: EpochReport, up_to: int, omitted: Omitted) -> EpochReport:
         number = self.ledger.epochs.append(self._epoch(kind, report, up_to, omitted))

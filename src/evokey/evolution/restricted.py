@@ -36,7 +36,7 @@ UnitLesson = tuple[str, Sequence[str], Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Own(Judgements):
+class RestrictedJudgements(Judgements):
     """Lessons on restricted documents."""
 
     apart: ClassVar[bool] = True
@@ -48,7 +48,7 @@ class Own(Judgements):
         return self.own_units.get((query, number), ())
 
 
-class OwnAttribution(Attribution):
+class RestrictedAttribution(Attribution):
     def row_totals(self, matrix: sparse.csr_array) -> Scores:
         """Σω + c of each row, c its heaviest text; 1 where nothing was taught."""
         total = np.ones(matrix.shape[0])
@@ -59,7 +59,9 @@ class OwnAttribution(Attribution):
         return total
 
 
-def split(votes: Iterable[Vote], lessons: Sequence[UnitLesson], restricted: Collection[int]) -> tuple[Judgements, Own]:
+def split(
+    votes: Iterable[Vote], lessons: Sequence[UnitLesson], restricted: Collection[int]
+) -> tuple[Judgements, RestrictedJudgements]:
     """The judgements on public documents, and on restricted ones (their numbers are given). A lesson that names both is
     split in two; its units go to both."""
     votes = list(votes)
@@ -67,7 +69,7 @@ def split(votes: Iterable[Vote], lessons: Sequence[UnitLesson], restricted: Coll
     units, own_units = _own_units(lessons, restricted)
     own = merge_votes(_select(votes, restricted, inside=True), units)
     credited = {query: len(public.grades.get(query, ())) for query in own.grades}
-    return public, Own(own.grades, own.units, own.wrong, own_units, credited)
+    return public, RestrictedJudgements(own.grades, own.units, own.wrong, own_units, credited)
 
 
 def _select(votes: Iterable[Vote], restricted: Collection[int], *, inside: bool) -> Iterable[Vote]:
@@ -100,7 +102,7 @@ def _own_units(
     return {query: sorted(found) for query, found in every.items()}, {key: sorted(found) for key, found in own.items()}
 
 
-def overlay(retriever: Retriever, lessons: Own, choice: Choice) -> Overlay | None:
+def overlay(retriever: Retriever, lessons: RestrictedJudgements, choice: Choice) -> Overlay | None:
     """What restricted documents learned, with the choice that came from the public lessons; None if nothing."""
     if choice.penalty is None:
         choice = replace(choice, penalty=SAFE)
@@ -115,9 +117,9 @@ def overlay(retriever: Retriever, lessons: Own, choice: Choice) -> Overlay | Non
     return replace(found, learned={}) if len(found.documents) else None
 
 
-def _attribute(retriever: Retriever, lessons: Own) -> OwnAttribution:
+def _attribute(retriever: Retriever, lessons: RestrictedJudgements) -> RestrictedAttribution:
     found = attribute(retriever, lessons)
     pairs = found.pairs
     credited = np.array([1 + lessons.public.get(text, 0) for text in found.texts], np.float64)
     parts = {one.name: getattr(found, one.name) for one in fields(found)}
-    return OwnAttribution(**{**parts, "pairs": replace(pairs, credited=credited[pairs.queries])})
+    return RestrictedAttribution(**{**parts, "pairs": replace(pairs, credited=credited[pairs.queries])})

@@ -23,7 +23,7 @@ from evokey.evolution.pools import POOL_DEPTH, rescore
 from evokey.evolution.tables import Table, nonzero
 from evokey.evolution.taught_keys import TaughtKeys, select_best
 from evokey.scoring.block import NO_NUMBERS
-from evokey.search.lens import Lens, Turn
+from evokey.search.lens import Lens, LensId
 from evokey.search.retriever import Retriever
 from evokey.types import Choice, Ranking, Scores
 
@@ -40,14 +40,14 @@ class Trial:
         attribution: Attribution,
         queries: Judgements,
         pools: Mapping[str, Ranking],
-        lenses: Mapping[Turn, Lens] | None = None,
+        lenses: Mapping[LensId, Lens] | None = None,
         *,
         deep: bool = False,
     ) -> None:
         """deep: search the corpus for documents outside a query's pool: a lens may bring them, or touched documents
         fall behind them."""
         self._attribution, self._retriever, self._judgements, self._pools = attribution, retriever, queries, pools
-        self._lenses: Mapping[Turn, Lens] = lenses or {}
+        self._lenses: Mapping[LensId, Lens] = lenses or {}
         self._deep = deep
         self._taught_words = attribution.count_words()
         self._weights: dict[Credit, RowWeights] = {}
@@ -55,8 +55,8 @@ class Trial:
         self._taught_keys: dict[bool, TaughtKeys] = {}
         self._known: list[dict[Choice, Scores]] = [{}, {}]
         """Outcomes so far: of the queries, and of the queries as if they were unrelated."""
-        self._stored: dict[Turn | None, list[BaseScores]] = {}
-        self._lens_pools: dict[str, dict[Turn, Ranking]] = {}
+        self._stored: dict[LensId | None, list[BaseScores]] = {}
+        self._lens_pools: dict[str, dict[LensId, Ranking]] = {}
         self._deep_pools: dict[str, Ranking] = {}
         self._questions: dict[str, Any] = {}
 
@@ -111,7 +111,7 @@ class Trial:
             self._questions[query] = self._retriever.lesson(query, self._taught_words)
         return self._questions[query]
 
-    def _pool(self, query: str, lens: Turn | None) -> Ranking:
+    def _pool(self, query: str, lens: LensId | None) -> Ranking:
         """A query's pool as the lens would order it. Only a deep trial looks for documents outside the pool."""
         pool = self._pools[query]
         if lens is None or lens not in self._lenses or not len(pool):
@@ -120,10 +120,10 @@ class Trial:
             self._lens_pools[query] = self._reorder(query, pool)
         return self._lens_pools[query].get(lens, pool)
 
-    def _reorder(self, query: str, pool: Ranking) -> dict[Turn, Ranking]:
+    def _reorder(self, query: str, pool: Ranking) -> dict[LensId, Ranking]:
         """A pool as each lens would order it: its rows are fetched once for all lenses."""
         question = self._question(query)
-        lenses: Mapping[Turn, Any] = self._lenses
+        lenses: Mapping[LensId, Any] = self._lenses
         mapped = {setting: lens.turned(question) for setting, lens in lenses.items()}
         mapped = {setting: one for setting, one in mapped.items() if one.asked is not None}
         if not mapped:
@@ -143,7 +143,7 @@ class Trial:
         (found,) = self._retriever.base.search([question], POOL_DEPTH, without=self._attribution.documents)
         return found.ranking
 
-    def _batches(self, lens: Turn | None = None) -> Iterator[BaseScores]:
+    def _batches(self, lens: LensId | None = None) -> Iterator[BaseScores]:
         """Base scores of all queries, in tables of a bounded size. They are stored if they are small: they are needed
         again and again."""
         if lens not in self._stored:
@@ -157,7 +157,7 @@ class Trial:
             self._stored[lens] = list(batches)
         yield from self._stored[lens]
 
-    def _base_scores(self, queries: Sequence[str], setting: Turn | None) -> BaseScores:
+    def _base_scores(self, queries: Sequence[str], setting: LensId | None) -> BaseScores:
         attribution, touched = self._attribution, self._attribution.touched
         plain = [self._question(query) for query in queries]
         lens: Any = None if setting is None else self._lenses.get(setting)
@@ -233,7 +233,9 @@ class Trial:
                 known.update(part)
         return [{choice: known[choice] for choice in choices} for known in kinds]
 
-    def _compute(self, choices: Sequence[Choice], lens: Turn | None, as_unrelated: bool) -> list[dict[Choice, Scores]]:
+    def _compute(
+        self, choices: Sequence[Choice], lens: LensId | None, as_unrelated: bool
+    ) -> list[dict[Choice, Scores]]:
         """Outcomes of choices that share a lens."""
         found: list[dict[Choice, list[Scores]]] = [
             {choice: [np.zeros(0)] for choice in choices} for _ in range(1 + as_unrelated)
@@ -285,7 +287,7 @@ class Trial:
             base.floor,
         )
 
-    def _best_untouched(self, base: BaseScores, lens: Turn | None) -> tuple[Table, Table]:
+    def _best_untouched(self, base: BaseScores, lens: LensId | None) -> tuple[Table, Table]:
         """The ten best untouched documents of each pool, or fewer: scores and gains. Of a choice, only its lens changes
         them."""
         pools = [self._pool(query, lens) for query in base.queries]

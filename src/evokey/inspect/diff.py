@@ -33,7 +33,7 @@ def diff(
 
 def _known(log: Log, ledger: Ledger) -> Mapping[str, Mapping[int, float]]:
     """Protected and taught queries and what is right for them, restricted documents too."""
-    own = {} if log.own is None else log.own.grades
+    own = {} if log.restricted_judgements is None else log.restricted_judgements.grades
     taught = {**own, **log.taught.grades}
     taught |= {query: {**own[query], **taught[query]} for query in own}
     return {**ledger.protected.numbered(), **taught}

@@ -11,7 +11,7 @@ import numpy as np
 from evokey.ledger.ledger import Ledger
 from evokey.scoring.block import Block
 from evokey.scoring.late import bring
-from evokey.search.fusion import DEPTH
+from evokey.search.fusion import FUSION_DEPTH
 from evokey.search.index import Index
 from evokey.search.overlay import Overlay
 from evokey.search.retriever import Retriever
@@ -36,7 +36,7 @@ def explain(
     learned = index.view()
     after, _ = learned.within_reach(query, vector)
     ranks = {
-        when: _rank(known.rank(query, DEPTH, among, vector), number)
+        when: _rank(known.rank(query, FUSION_DEPTH, among, vector), number)
         for when, known in (("rank_before", learned.untaught), ("rank_after", after))
     }
     overlays = [(one, after.overlays.of[one.name]) for one in after.retrievers]

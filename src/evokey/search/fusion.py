@@ -15,7 +15,7 @@ import numpy as np
 from evokey.errors import InvalidSettings
 from evokey.types import Numbers, Ranking, Scores
 
-DEPTH = 100
+FUSION_DEPTH = 100
 """How much of each ranking takes part."""
 UNTAUGHT_SPARSE_WEIGHT = 0.75
 QUARTERS = 4
@@ -60,7 +60,7 @@ class Fusion(ABC):
 
         A document of which only weightless rankings know is not found.
         """
-        heads = [Ranking(ranking.numbers[:DEPTH], ranking.scores[:DEPTH]) for ranking in rankings]
+        heads = [Ranking(ranking.numbers[:FUSION_DEPTH], ranking.scores[:FUSION_DEPTH]) for ranking in rankings]
         numbers, shares = self.table(heads, trusts)
         head = _ordered(numbers, np.asarray(weights) @ shares)
         if k <= len(head):
@@ -75,7 +75,7 @@ class Weighted(Fusion):
         if not len(ranking):
             return ranking.scores
         # A ranking shorter than the depth is complete: what is not in it has nothing, and its last still has something.
-        low = ranking.scores[-1] if len(ranking) >= DEPTH else min(ranking.scores[-1], 0.0)
+        low = ranking.scores[-1] if len(ranking) >= FUSION_DEPTH else min(ranking.scores[-1], 0.0)
         high = ranking.scores[0]
         if high <= low:
             return np.ones(len(ranking))
@@ -118,12 +118,14 @@ def _parts(total: int, count: int) -> Iterator[list[int]]:
 
 def _deeper(rankings: Sequence[Ranking], weights: Sequence[float], head: Ranking) -> Ranking:
     """What only lies beyond the depth, by its ranks, scored below all of the head."""
-    numbers = np.setdiff1d(np.concatenate([ranking.numbers[DEPTH:] for ranking in rankings]), head.numbers)
+    numbers = np.setdiff1d(np.concatenate([ranking.numbers[FUSION_DEPTH:] for ranking in rankings]), head.numbers)
     scores = np.zeros(len(numbers))
     for ranking, weight in zip(rankings, weights, strict=True):
-        ranks = np.arange(DEPTH, len(ranking))
-        inside = np.isin(ranking.numbers[DEPTH:], numbers)
-        scores[np.searchsorted(numbers, ranking.numbers[DEPTH:][inside])] += weight * DEPTH / (ranks[inside] + 1)
+        ranks = np.arange(FUSION_DEPTH, len(ranking))
+        inside = np.isin(ranking.numbers[FUSION_DEPTH:], numbers)
+        scores[np.searchsorted(numbers, ranking.numbers[FUSION_DEPTH:][inside])] += (
+            weight * FUSION_DEPTH / (ranks[inside] + 1)
+        )
     lowest = float(head.scores[-1]) if len(head) else 1.0
     return _ordered(numbers, lowest * scores)
 

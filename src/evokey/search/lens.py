@@ -27,7 +27,7 @@ from evokey.scoring.sparse import SparseQuestion
 from evokey.types import Numbers, Scores, Vectors
 
 Matrix = NDArray[np.float64]
-Turn = tuple[float, float]
+LensId = tuple[float, float]
 """How strong a lens is (μ or γ), and the quantile at which its gate is shut: how near taught queries are to the nearest
 other. It is wide open at a quantile that follows from that."""
 WIDTH = 0.25
@@ -123,7 +123,7 @@ class Ways:
             seen = _kernel(x[own], spots)
             self._sums[fold] = seen.T @ seen, seen.T @ (y[own] - x[own])
 
-    def lenses(self, names: Sequence[str], turns: Sequence[Turn], without: int | None = None) -> dict[Turn, Lens]:
+    def lenses(self, names: Sequence[str], ids: Sequence[LensId], without: int | None = None) -> dict[LensId, Lens]:
         """A lens for each turn, of all folds or all but one; names: those of the centres."""
         kept = np.flatnonzero(self._folds != without)
         if len(kept) < 2:
@@ -136,8 +136,8 @@ class Ways:
         block = np.ix_(kept, kept)
         square, held, inner, change = square[block], self._held[block], self._inner[block], change[kept]
         near, spoken = nearest(self._centres[kept]), tuple(names[at] for at in kept.tolist())
-        found: dict[Turn, Lens] = {}
-        for strength, shut in turns:
+        found: dict[LensId, Lens] = {}
+        for strength, shut in ids:
             left = square + (WARILY if shut else LIGHTLY) * held + strength * inner + JITTER * np.eye(len(kept))
             pulls = linalg.solve(left, change, assume_a="pos").astype(np.float32)
             closed, opened = (float(np.quantile(near, share)) for share in (shut, 2 * shut + 0.25))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evokey.search.fusion import DEPTH, Fusion
+from evokey.search.fusion import FUSION_DEPTH, Fusion
 from evokey.search.overlay import UNTAUGHT, Overlay
 from evokey.search.reach import Neighbours
 from evokey.search.retriever import Retriever, search
@@ -83,7 +83,7 @@ class View:
         """What a query finds together with its units: as one question, or each by itself and the rankings fused."""
         if expansion.search == "fuse" and expansion.texts:
             texts = [expansion.query, *expansion.texts]
-            rankings = [self.rank(text, max(k, DEPTH), among) for text in texts]
+            rankings = [self.rank(text, max(k, FUSION_DEPTH), among) for text in texts]
             weights = [1.0, *(1 / len(expansion.texts) for _ in expansion.texts)]
             return self.fusion.fused(rankings, [1.0] * len(texts), weights, k)
         view, _ = self.within_reach(expansion.query)
@@ -91,7 +91,7 @@ class View:
         return view._rank(questions, k, among)
 
     def _rank(self, questions: Sequence[Any], k: int, among: Numbers | None) -> Ranking:
-        depth = k if len(self.retrievers) == 1 else max(k, DEPTH)
+        depth = k if len(self.retrievers) == 1 else max(k, FUSION_DEPTH)
         rankings = [
             search(one, question, depth, self.overlays.of[one.name], among)
             for one, question in zip(self.retrievers, questions, strict=True)

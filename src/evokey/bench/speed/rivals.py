@@ -17,7 +17,7 @@ from evokey.bench import measures, protocols, systems
 from evokey.bench.clock import Clock
 from evokey.bench.data import Dataset, load
 from evokey.bench.lab import Lab
-from evokey.bench.measures import DEPTH, MAIN
+from evokey.bench.measures import MAIN, MEASURED_DEPTH
 from evokey.bench.protocols import Split
 from evokey.bench.speed.texts import unit
 from evokey.errors import InvalidInput
@@ -76,7 +76,7 @@ def _learn(name: str, lab: Lab, dealt: Split) -> dict[str, float]:
     with systems.system(name, lab) as system:
         clock.call("teach", system.teach, dealt.taught)
         clock.call("evolve", system.evolve)
-        values = measures.evaluate(dealt.tested, {one.id: system.rank(one, DEPTH) for one in dealt.tested})
+        values = measures.evaluate(dealt.tested, {one.id: system.rank(one, MEASURED_DEPTH) for one in dealt.tested})
     mean = measures.mean(values, [one.id for one in dealt.tested])
     assert mean is not None
     return {
