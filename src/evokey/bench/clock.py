@@ -6,7 +6,7 @@ import statistics
 import time
 from typing import Any
 
-from evokey.bench.measures import DEPTH
+from evokey.bench.measures import MEASURED_DEPTH
 from evokey.bench.protocols import Question
 from evokey.bench.systems import System
 from evokey.bench.trec_runs import Scored
@@ -29,9 +29,9 @@ class Clock:
     def search(self, system: System, question: Question) -> Scored:
         """Without the documents to leave out."""
         began = time.perf_counter()
-        found = system.search(question, DEPTH + len(question.excluded))
+        found = system.search(question, MEASURED_DEPTH + len(question.excluded))
         self._searches.append(time.perf_counter() - began)
-        return [one for one in found if one[0] not in question.excluded][:DEPTH]
+        return [one for one in found if one[0] not in question.excluded][:MEASURED_DEPTH]
 
     @property
     def search_ms(self) -> float | None:
