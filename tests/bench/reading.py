@@ -13,9 +13,18 @@ class Reading:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.graded: list[str] = []
+
+    @staticmethod
+    def grade(gold: str, answer: str) -> int:
+        """Right and wrong are easily told apart here."""
+        return 90 if gold == answer else 10
 
     def complete(self, messages: Sequence[Message], *, max_tokens: int = 1024, temperature: float = 0.0) -> Completion:
         text = messages[-1].text
+        if graded := re.search(r"<correct>\n(.*?)\n</correct>\n\n<answer>\n(.*?)\n</answer>", text, re.DOTALL):
+            self.graded.append(text)
+            return Completion(f"<score>{self.grade(*graded.groups())}</score>", self.identity)
         self.asked.append(text)
         if shown := re.findall(r"(?m)^\[1\] (.*)$", text):
             return Completion(f"{shown[0].strip()} [1]", self.identity)

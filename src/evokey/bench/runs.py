@@ -75,6 +75,8 @@ class Run:
     """Lessons also name the wrong documents among so many first hits of the untaught index."""
     noise: float = 0.0
     """Share of lessons that name a wrong document as right."""
+    judge: str | None = None
+    """The language model that grades answers, if not the one that gives them."""
     verifier: str | None = None
     """Lessons are what this verifier accepts of what the memory finds."""
 
@@ -102,6 +104,7 @@ class Run:
         parts += [] if self.split == "test" else [self.split]
         parts += [] if not self.answers else [f"answers{self.answers}"]
         parts += [] if self.llm is None or not self.asks else [self.llm]
+        parts += [] if self.judge is None or not self.answers else [f"judge-{self.judge}"]
         return ".".join(re.sub(r"[^\w+,-]+", "_", str(part)) for part in parts) + ".json"
 
     @property
@@ -280,7 +283,9 @@ def measure(run: Run, scratch: Path) -> Result:
         found |= _test(system, dealt, clock)
         if run.answers:
             asked = answering.answerable(data, dealt.tested)[: run.answers]
-            found["answers"] = answering.answer(system, data, asked, model(run.llm), scratch)
+            found["answers"] = answering.answer(
+                system, data, asked, model(run.llm), scratch, model(run.judge) if run.judge else None
+            )
     return {
         "format": FORMAT,
         "command": run.command,
@@ -308,7 +313,7 @@ def _must_encode(run: Run, data: Dataset, dealt: Split) -> bool:
     return further or any(one.id not in data.queries for one in (*dealt.taught, *dealt.tested))
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def model(name: str | None) -> LLM:
     made: LLM = registry.build("llm", naming.parse(name or LLAMA))
     return made

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evokey.bench import significance
+from evokey.bench.calibration import calibration
 from evokey.bench.grid import Grid, Row, Setting
 from evokey.bench.measures import MAIN, MEASURES
 from evokey.bench.protocols import GROUPS
@@ -162,16 +163,24 @@ def saturation(grid: Grid) -> list[Row]:
 
 
 def answers(grid: Grid) -> list[Row]:
-    """Answers from what each system found first, against gold answers; p: token F1 against the untaught index."""
+    """Answers from what each system found first, against gold answers, and the judge's grade from 0 to 100 (graded: the
+    share that got one); mean over seeds. p: token F1 against the untaught index, each question averaged over seeds."""
     rows = []
     for setting in grid.settings:
-        told = {policy: found[0]["answers"] for policy, found in grid.of(setting).items() if found[0].get("answers")}
-        scores = {policy: {one["id"]: one["token-f1"] for one in made["rows"]} for policy, made in told.items()}
-        for policy, made in told.items():
-            head = {**_columns(setting), "policy": policy, "model": made["model"], "questions": len(made["rows"])}
+        all_seeds = {policy: [one.get("answers") for one in ones] for policy, ones in grid.of(setting).items()}
+        made = {policy: known for policy, ones in all_seeds.items() if (known := [one for one in ones if one])}
+        scores = {policy: significance.average(map(_f1, ones)) for policy, ones in made.items()}
+        for policy, ones in made.items():
+            head = {**_columns(setting), "policy": policy, "model": ones[0]["model"], "questions": len(scores[policy])}
+            means = {name: _average(one["means"].get(name) for one in ones) for name in ones[0]["means"]}
+            graded = _average(float(row["judge"] is not None) for one in ones for row in one["rows"] if "judge" in row)
             p = significance.compare(scores[policy], scores[UNTAUGHT]).p if UNTAUGHT in scores else None
-            rows.append({**head, **made["means"], "p": None if policy == UNTAUGHT else p})
+            rows.append({**head, **means, "graded": graded, "p": None if policy == UNTAUGHT else p})
     return rows
+
+
+def _f1(made: Mapping[str, Any]) -> dict[str, float]:
+    return {row["id"]: row["token-f1"] for row in made["rows"]}
 
 
 def everything(grid: Grid) -> list[Row]:
@@ -203,6 +212,7 @@ TABLES: dict[str, Callable[[Grid], list[Row]]] = {
     "keys": keys,
     "saturation": saturation,
     "answers": answers,
+    "calibration": calibration,
     "everything": everything,
 }
 

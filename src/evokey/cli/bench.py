@@ -76,6 +76,9 @@ def bench(
     most: Annotated[int | None, typer.Option(help="Maximum number of judged queries, drawn at random.")] = None,
     llm: Annotated[str | None, typer.Option(help="Model for live expansion and answers. Default: llamacpp.")] = None,
     answers: Annotated[int, typer.Option(help="Number of tested questions with gold answers to answer.")] = 0,
+    judge: Annotated[
+        str | None, typer.Option(help="Model that grades answers from 0 to 100. Default: the one that answers.")
+    ] = None,
     split: Annotated[str, typer.Option(help="Split whose queries are tested.")] = "test",
     out: Annotated[Path, typer.Option(help="Folder for results; existing results are not measured again.")] = Path(
         "bench-output"
@@ -102,7 +105,7 @@ def bench(
             raise InvalidInput("name a data set: evokey bench FOLDER …, or --tables FOLDER for the tables of results")
         common = runs.Run(
             protocol=protocol, units=units, most=most, batches=batches, split=split, llm=llm, answers=answers,
-            wrong=wrong, noise=noise, verifier=verifier,
+            wrong=wrong, noise=noise, verifier=verifier, judge=judge,
         )  # fmt: skip
         planned, left_out = runs.plan(
             [str(Path(one)) for one in data],
