@@ -1,4 +1,5 @@
-"""The guarded policy with one of its parts taken away: what is each worth?"""
+"""The guarded policy with one of its parts taken away, and the paper's rule that credits right documents alone: what is
+each part worth?"""
 
 from __future__ import annotations
 
@@ -13,9 +14,10 @@ from evokey.evolution.grid import NOTHING
 from evokey.evolution.guarded import Guarded
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.pairs import Pairs
+from evokey.evolution.paper import Paper
 from evokey.evolution.plans import Plan
-from evokey.evolution.policy import Policy
-from evokey.search.overlay import UNTAUGHT
+from evokey.evolution.policy import Log, Policy
+from evokey.search.overlay import UNTAUGHT, Overlay
 from evokey.search.retriever import Retriever, search
 from evokey.types import Choice, Scores
 
@@ -49,6 +51,18 @@ def _retrieve(retriever: Retriever, query: str) -> Sequence[int]:
 def _nobody(retriever: Retriever, lessons: Judgements) -> Attribution:
     """No query found any of its documents."""
     return Guarded().attribute(retriever, lessons).only(frozenset())
+
+
+class CreditRight(Paper):
+    """The paper's rule, where a verified query credits the right ones alone among the documents that it retrieved."""
+
+    def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
+        right = log.taught.grades
+        successes = [
+            replace(one, retrieved=tuple(number for number in one.retrieved if number in right.get(one.query, ())))
+            for one in log.successes
+        ]
+        return self.replay(retriever, [one for one in successes if one.retrieved], log.marks, choice)
 
 
 class Unshrunk(Attribution):
@@ -127,6 +141,7 @@ def _as(kind: type[Attribution], found: Attribution) -> Attribution:
 
 ABLATIONS: dict[str, Callable[[], Policy]] = {
     "credit-retrieved": CreditRetrieved,
+    "paper-right": CreditRight,
     "no-shrinkage": NoShrinkage,
     "fixed-step": FixedStep,
     "no-guard": NoGuard,

@@ -87,7 +87,7 @@ class Run:
     @property
     def asks(self) -> bool:
         """Whether a language model is asked."""
-        return bool(self.answers) or self.policy.partition(":")[0] == LIVE
+        return bool(self.answers or self.verifier) or self.policy.partition(":")[0] == LIVE
 
     @property
     def file(self) -> str:
@@ -273,7 +273,7 @@ def measure(run: Run, scratch: Path) -> Result:
     lab = _lab(run.data, run.split, run.encoder, scratch, _must_encode(run, data, dealt))
     taught = _add_noise(dealt.taught, lab, run) if run.noise else dealt.taught
     clock = Clock()
-    lessons = Lessons(run.units, run.wrong, run.verifier)
+    lessons = Lessons(run.units, run.wrong, run.verifier, run.llm)
     with systems.system(run.policy, lab, lessons, seed=run.seed, llm=lambda: model(run.llm)) as system:
         if run.protocol == "stream":
             found = _stream(system, dealt, {one.id: one for one in taught}, run.batches, clock)

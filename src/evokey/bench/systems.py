@@ -32,9 +32,10 @@ from evokey.bench.protocols import Question
 from evokey.bench.trec_runs import Scored
 from evokey.errors import ExpansionFailed, InvalidInput
 from evokey.evolution.paper import Paper, Replay
-from evokey.evolution.policy import Policy
+from evokey.evolution.policy import Policy, credits_retrieved
 from evokey.expanders.recorded import Recorded
 from evokey.inspect.accounting import displacements
+from evokey.ledger.lessons import Success
 from evokey.memory import Memory
 from evokey.protocols import LLM, Expander, Look
 from evokey.registry import Named
@@ -64,6 +65,8 @@ class Lessons:
     """Of how many that the untaught index finds first the wrong ones are named."""
     verifier: str | None = None
     """Lessons are what this verifier accepts of what the memory finds; without one, the set's judgements teach."""
+    llm: str | None = None
+    """The language model that a verifier, or an expander that is not recorded, may ask."""
 
 
 PLAIN = Lessons()
@@ -141,7 +144,7 @@ def system(
 
         yield peers.peer(name, lab, seed)
         return
-    with lab.memory(_policy(name), **_learning(lessons)) as memory:
+    with lab.memory(_policy(name), **_learning(lessons, lab.data)) as memory:
         if name == UNTAUGHT:
             yield Plain(memory, lab)
         elif plain == EXPANSION:
@@ -158,8 +161,18 @@ def _policy(name: str) -> Named | Policy:
     return REFERENCE if name == UNTAUGHT or name.partition(":")[0] in (EXPANSION, LIVE) else naming.parse(name)
 
 
-def _learning(lessons: Lessons) -> dict[str, Any]:
-    return {} if lessons.verifier is None else {"verifier": naming.parse(lessons.verifier)}
+def _learning(lessons: Lessons, data: Dataset) -> dict[str, Any]:
+    """Settings of a memory whose lessons go through the whole loop: an expander, recorded or not, and a verifier."""
+    if lessons.verifier is None:
+        return {}
+    found: dict[str, Any] = {"verifier": naming.parse(lessons.verifier)}
+    if lessons.llm is not None:
+        found["llm"] = naming.parse(lessons.llm)
+    if lessons.units is not None:
+        file = data.expansions.get(lessons.units)
+        recorded = {"name": Recorded.name, "file": str(file.resolve())} if file else None
+        found["expander"] = recorded or naming.parse(lessons.units)
+    return found
 
 
 def live_expander(llm: Callable[[], LLM] | None, said: str = EXPANDER) -> Expander:
@@ -261,7 +274,8 @@ class Taught(Plain):
 
     def __init__(self, memory: Memory, lab: Lab | None = None, lessons: Lessons = PLAIN) -> None:
         super().__init__(memory, lab)
-        self._expander = None if lab is None or lessons.units is None else recording(lab.data, lessons.units)
+        plain = lab is None or lessons.units is None or lessons.verifier is not None
+        self._expander = None if lab is None or plain else recording(lab.data, lessons.units)
         self._looked_at = lessons.wrong
         self._answers = lab.data.answers if lab is not None else {}
         self._verified = lessons.verifier is not None
@@ -271,7 +285,12 @@ class Taught(Plain):
             for one in questions:
                 self._memory.learn(one.text, self._answers.get(one.id) or None, _right(one), ACTOR)
             return
-        self._memory.feedback_many([self._lesson(one) for one in questions])
+        lessons = [self._lesson(one) for one in questions]
+        if getattr(self._memory.policy, "online", False):  # keys evolve between lessons
+            for lesson in lessons:
+                self._memory.feedback(**lesson)
+            return
+        self._memory.feedback_many(lessons)
 
     def _lesson(self, question: Question) -> dict[str, Any]:
         expansion = None if self._expander is None else expand(self._expander, question.text)
@@ -297,18 +316,23 @@ class Taught(Plain):
 
     def evolve(self) -> Mapping[str, Any]:
         report = self._memory.evolve().to_dict()
-        return {name: report[name] for name in ("published", "reason", "choice", "weights", "documents")}
+        found = {name: report[name] for name in ("published", "reason", "choice", "weights", "documents")}
+        if credits_retrieved(self._memory.policy):
+            found["passed"] = len(self._successes)
+        return {**found, "lessons": len(self._memory.lessons())}
+
+    @property
+    def _successes(self) -> Sequence[Success]:
+        """The lessons that passed the paper's gate."""
+        epoch = self._memory.epochs()[-1]
+        return self._memory.composer.log(epoch.lessons_to, epoch.omitted).successes
 
     def gains(self) -> Mapping[str, Sequence[float]]:
         """Of the paper's rule, in batches of BATCH lessons, keys evolving whenever these are saturated."""
         if not isinstance(self._memory.policy, Paper):
             return {}
-        index = self._memory.index
-        epoch = self._memory.epochs()[-1]
-        successes = [
-            one for one in self._memory.composer.log(epoch.lessons_to, epoch.omitted).successes if one.retrieved
-        ]
-        replays = {one.name: Replay(Paper(batch=BATCH, online=True), one, successes) for one in index.retrievers}
+        rule, retrievers = Paper(batch=BATCH, online=True), self._memory.index.retrievers
+        replays = {one.name: Replay(rule, one, self._successes) for one in retrievers}
         for replay in replays.values():
             replay.run(())
         return {name: [round(gain, 6) for gain in replay.largest_gains] for name, replay in replays.items()}

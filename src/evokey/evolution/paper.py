@@ -74,10 +74,15 @@ class Paper:
         return Proposal(choice, weights, None, None, changes=bool(data.lessons.queries))
 
     def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
-        if not log.successes:
+        return self.replay(retriever, log.successes, log.marks, choice)
+
+    def replay(
+        self, retriever: Retriever, successes: Sequence[Success], marks: Sequence[int], choice: Choice
+    ) -> Overlay:
+        if not successes:
             return UNTAUGHT
-        replay = Replay(self, retriever, log.successes)
-        replay.run(log.marks)
+        replay = Replay(self, retriever, successes)
+        replay.run(marks)
         return replay.overlay(choice)
 
     def saturates(self, retrievers: Sequence[Retriever], log: Log, new: int) -> int | None:
