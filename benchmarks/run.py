@@ -89,6 +89,7 @@ SCRIPTS: dict[str, list[tuple[str, str, str]]] = {
     "languages": [("languages.py", "", "")],
     "unrelated": [("unrelated.py", SETS, "")],
     "expansion": [("expansion.py", "scifact nfcorpus", "")],
+    "paper-fair": [("paper.py", ".", "")],
     "regimes": [("regimes.py", "locomo10 nfcorpus scifact", "")],
     "exploration": [("exploration.py", "locomo10 nfcorpus", "--size 240 --every 120 --seeds 1")],
     "stream": [("stream.py", "", "--data {data}")],

@@ -258,3 +258,29 @@ def test_a_system_that_cannot_take_part_says_why() -> None:
     assert systems.fits("guarded", "bm25", None) is None
     with pytest.raises(InvalidInput, match="no policy 'magic'; choose of: none, guarded, paper"):
         systems.fits("magic", "bm25", None)
+
+
+def test_the_papers_rule_takes_options_and_counts_what_passed_its_gate(sentences: Path, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"encoder": "wordllama", "protocol": "holdout", "rate": 0.7}
+    rules = ("paper:gate=0,retrieved=3", "paper:retrieved=3", "paper")
+    every, three, ten = (outcome(sentences, tmp_path, policy=one, **given)["report"] for one in rules)
+    assert every["passed"] == every["lessons"]
+    assert 0 < three["passed"] < ten["passed"] < ten["lessons"]
+
+
+def test_the_papers_rule_may_credit_right_documents_alone(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"protocol": "holdout", "rate": 0.5}
+    folder = small_sets.magnet(tmp_path / "magnet")
+    right, every = (outcome(folder, tmp_path, policy=one, **given) for one in ("paper-right", "paper"))
+    assert right["report"]["passed"] == every["report"]["passed"] == right["counts"]["taught"]
+    assert ndcg(right, "taught") > ndcg(every, "taught"), "the magnet moves to every query that retrieves it"
+
+
+@pytest.mark.parametrize("policy", ["paper", "guarded"])
+def test_the_whole_pipeline_expands_searches_verifies_and_learns(tmp_path: Path, policy: str) -> None:
+    folder = small_sets.recorded(small_sets.gap(tmp_path / "gap"))
+    given: dict[str, Any] = {"policy": policy, "verifier": "labels", "protocol": "holdout", "rate": 0.5}
+    found, plain = (outcome(folder, tmp_path, units=units, **given) for units in ("oracle", None))
+    assert plain["report"]["lessons"] == 0, "the plain queries of this set find nothing, so nothing is verified"
+    assert found["report"]["lessons"] == found["counts"]["taught"]
+    assert ndcg(found, "taught") > ndcg(plain, "taught") or policy == "paper"

@@ -141,7 +141,6 @@ def _as(kind: type[Attribution], found: Attribution) -> Attribution:
 
 ABLATIONS: dict[str, Callable[[], Policy]] = {
     "credit-retrieved": CreditRetrieved,
-    "paper-right": CreditRight,
     "no-shrinkage": NoShrinkage,
     "fixed-step": FixedStep,
     "no-guard": NoGuard,
@@ -150,6 +149,7 @@ ABLATIONS: dict[str, Callable[[], Policy]] = {
     "no-negatives": partial(Guarded, negatives=False),
     "query-only": QueryOnly,
     "units-only": UnitsOnly,
+    "paper-right": CreditRight,
 }
 NEEDS_UNITS = ("query-only", "units-only")
 NEEDS_WRONG = ("no-negatives",)

@@ -43,13 +43,13 @@ COLOURS = {
     JUDGED: "#2f2f2f",
     "bm25s": "#3d3d3d",
 }
-OTHERS = ("#2a9d8f", "#b5547f", "#5c6b73", "#a0793d", "#4f7cac", "#8d6e97", "#94a13d", "#d1785a", "#1f6f8b")
+OTHERS = ("#2a9d8f", "#b5547f", "#5c6b73", "#a0793d", "#4f7cac", "#8d6e97", "#94a13d", "#d1785a", "#1f6f8b", "#e08a72")
 RECORDED = ("#a58bc9", "#5b3f8c", "#c9a6d8", "#8460b8", "#3f2a66")
 """Of recorded expansions, by who wrote them."""
 MARKS = {UNTAUGHT: "|", REFERENCE: "o", "paper": "X", "nudge-n": "D", "nudge-m": "s", EXPANSION: "^", LIVE: "^",
          JUDGED: "*", "bm25s": "_"}  # fmt: skip
 COLOURS |= dict(zip(ABLATIONS, OTHERS, strict=True))
-MARKS |= dict(zip(ABLATIONS, "vP*h<>p8H", strict=True))
+MARKS |= dict(zip(ABLATIONS, "vP*h<>p8Hd", strict=True))
 NAMES = {UNTAUGHT: "untaught", "nudge-n": "NUDGE-N", "nudge-m": "NUDGE-M", "paper": "paper's rule"}
 ZERO: Any = {"color": "#555555", "linewidth": 0.8, "zorder": 1}
 Figure = Any
