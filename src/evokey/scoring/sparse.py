@@ -46,6 +46,11 @@ class SparseQuestion:
     """The question as it was asked, where a lens has turned it."""
 
     @cached_property
+    def vector(self) -> Scores:
+        """The weights, as an array."""
+        return np.array(self.weights, np.float64)
+
+    @cached_property
     def self_similarity(self) -> float:
         counts = np.array(self.counts, np.float64)
         pivots = self.encoder.pivots(np.array([counts.sum()]), self.average)
@@ -137,7 +142,7 @@ class SparseBlock(Block[SparseQuestion]):
         place = self.place.get
         places = np.array([place(term, -1) for term in question.terms], np.int64)
         less = np.inf if moved.penalty is None else moved.penalty * question.self_similarity
-        asked = places, np.array(question.weights), moved.documents, found.base, moved.step, moved.norms, less
+        asked = places, question.vector, moved.documents, found.base, moved.step, moved.norms, less
         size = joined(*lists, *asked, numbers, scores, size)
         return Ranking(numbers[:size], scores[:size])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import cached_property, lru_cache
+from functools import cached_property
 from operator import mul
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -17,7 +17,7 @@ from evokey.encoders.given import Given
 from evokey.encoders.staged import Staged
 from evokey.errors import InvalidVector
 from evokey.ledger.documents import Entry
-from evokey.protocols import Bag, Corpus, Cost, KeyBuilder, Snapshot, Store
+from evokey.protocols import Bag, Corpus, Cost, KeyBuilder, Snapshot, SparseEncoder, Store
 from evokey.scoring.block import NO_NUMBERS, Block, Keys
 from evokey.scoring.dense import DenseBlock, DenseQuestion
 from evokey.scoring.late import LateBlock, LateQuestion
@@ -33,8 +33,6 @@ LONGEST = 512
 """Vectors of an expanded question, in late interaction."""
 TAUGHT = "taught.sqlite"
 """Where taught texts are kept encoded."""
-WEIGHTS = 1 << 16
-"""Weights of terms that are kept worked out."""
 
 
 class Retriever(ABC):
@@ -228,12 +226,24 @@ class LateRetriever(Retriever):
         return LateBlock.of(self._taught.documents(texts))
 
 
+class Idf(dict[int, float]):
+    """What terms weigh that so many of the rows hold, each worked out once; 0 for those that none holds."""
+
+    def __init__(self, encoder: SparseEncoder, rows: int) -> None:
+        super().__init__({0: 0.0})
+        self._encoder, self.rows, self.unheard = encoder, rows, encoder.idf(rows, 0)
+
+    def __missing__(self, frequency: int) -> float:
+        found = self[frequency] = self._encoder.idf(self.rows, frequency)
+        return found
+
+
 class SparseRetriever(Retriever):
     kind = "sparse"
 
     def __init__(self, name: str, encoder: Any, keys: KeyBuilder, folder: Path | None, store: Store) -> None:
         super().__init__(name, encoder, keys, folder, store)
-        self._idf: Callable[[int, int], float] = lru_cache(WEIGHTS)(encoder.idf)
+        self._idf = Idf(encoder, 0)
 
     def _keys_of(self, covered: Numbers, owners: Numbers, made: Sequence[Bag]) -> Keys:
         said = [row for row, bag in enumerate(made) if bag]
@@ -258,14 +268,16 @@ class SparseRetriever(Retriever):
 
     def weigh(self, bag: Bag, learned: Mapping[str, int]) -> SparseQuestion:
         """A query's terms as they weigh now; `learned` gives the frequency of words that only teaching has brought."""
-        counted, idf, terms = self.base.counts, self._idf, tuple(sorted(bag))
-        rows, found = counted.rows, zip(terms, counted.frequencies(terms), strict=True)
-        known = [frequency or learned.get(term, 0) for term, frequency in found]
-        weights = tuple([idf(rows, frequency) if frequency else 0.0 for frequency in known])
-        counts = tuple([bag[term] for term in terms])
-        return SparseQuestion(
-            terms, tuple(map(mul, counts, weights)), self._encoder, counted.average, counts, weights, idf(rows, 0)
-        )
+        counted, terms = self.base.counts, tuple(sorted(bag))
+        if self._idf.rows != counted.rows:
+            self._idf = Idf(self._encoder, counted.rows)
+        idf, frequencies = self._idf, counted.frequencies(terms)
+        if not all(frequencies):
+            found = zip(terms, frequencies, strict=True)
+            frequencies = [frequency or learned.get(term, 0) for term, frequency in found]
+        weights, counts = tuple([idf[one] for one in frequencies]), tuple([bag[term] for term in terms])
+        weighed = tuple(map(mul, counts, weights))
+        return SparseQuestion(terms, weighed, self._encoder, counted.average, counts, weights, idf.unheard)
 
     def texts(self, texts: Sequence[str]) -> SparseBlock:
         return SparseBlock.of(self._taught.documents(texts))

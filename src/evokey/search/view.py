@@ -6,7 +6,7 @@ Another thread may follow the ledger meanwhile. It makes another view; this one 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from evokey.search.fusion import FUSION_DEPTH, Fusion
@@ -43,7 +43,7 @@ class View:
     @property
     def untaught(self) -> View:
         """The same keys, as if nothing had been learned."""
-        return replace(self, overlays=Overlays.untaught(self.fusion))
+        return View(self.retrievers, self.fusion, Overlays.untaught(self.fusion))
 
     def rank(self, query: str, k: int, among: Numbers | None = None, vector: Vectors | None = None) -> Ranking:
         """The k best documents for a query."""
@@ -62,12 +62,12 @@ class View:
             return self, {}
         measure = next(one for one in self.retrievers if one.name == near.reach.retriever)
         question = measure.question(query, {}, vector)
-        nearest, overlays = near.nearest(query, question), self.overlays
+        nearest, view = near.nearest(query, question), self
         if nearest < near.reach.threshold:
-            overlays = beyond
+            view = View(self.retrievers, self.fusion, beyond)
         elif nearest < near.reach.weights_threshold:
-            overlays = Overlays(overlays.of, beyond.weights)
-        return replace(self, overlays=overlays), {measure.name: question}
+            view = View(self.retrievers, self.fusion, Overlays(self.overlays.of, beyond.weights))
+        return view, {measure.name: question}
 
     def alternatives(self, query: str, k: int, among: Numbers | None, vector: Vectors | None) -> list[Ranking]:
         """What the untaught index finds, and what each of several retrievers finds alone."""

@@ -237,7 +237,6 @@ class CompiledScan(SparseScan):
     def __init__(self, rows: SparseRows, question: SparseQuestion, kernel: compiled.Kernel) -> None:
         super().__init__(rows, question)
         self._kernel = kernel
-        self.weights = np.array(question.weights)
 
     def of(self, numbers: Numbers) -> Scores:
         if self._skipped is not None and self._skipped[0].asked is numbers:
@@ -258,7 +257,7 @@ class CompiledScan(SparseScan):
         kept, numbers, scores, size = np.zeros(len(barred.rows)), np.empty(k, np.int64), np.empty(k), 0
         for at, arrays in enumerate(self._rows.compiled or ()):
             out, end = barred.ends[at : at + 2]
-            size = self._kernel(*arrays, places, at, self.weights, barred.rows, kept, out, end, numbers, scores, size)
+            size = self._kernel(*arrays, places, at, self._question.vector, barred.rows, kept, out, end, numbers, scores, size)
         self._skipped = barred, kept
         return numbers, scores, size
 
