@@ -18,6 +18,7 @@ from test_store_contract import Make
 
 import evokey
 from evokey import registry
+from evokey.inspect import doctor
 from evokey.protocols import Space
 
 HERE = Path(__file__).parent
@@ -74,7 +75,7 @@ QUERIES = ("my colleague broke everything yesterday", "record changes", "a clean
 @pytest.mark.parametrize("keys", ["full", {"name": "chunks", "tokens": 16, "overlap": 2}], ids=["full", "chunks"])
 @pytest.mark.parametrize("encoder", ["wordllama", "bm25", ("bm25", "wordllama")])
 def test_a_memory_learns_and_forgets_as_with_a_store_of_its_own(
-    opened: Opener, commands: list[evokey.Document], server: str, encoder: Any, keys: Any
+    tmp_path: Path, opened: Opener, commands: list[evokey.Document], server: str, encoder: Any, keys: Any
 ) -> None:
     settings = {"encoder": list(encoder) if isinstance(encoder, tuple) else encoder, "keys": keys}
     distant = opened("distant", **settings, store={"name": "distant", "address": server})
@@ -96,6 +97,8 @@ def test_a_memory_learns_and_forgets_as_with_a_store_of_its_own(
     told = [memory.explain("git-revert", QUERIES[0]) for memory in (distant, own)]
     assert [view.after for view in told[0].views] == pytest.approx([view.after for view in told[1].views], abs=1e-6)
     distant.close()
+    assert doctor.examine(tmp_path / "distant") == []
+    assert doctor.rebuild(tmp_path / "distant") == len(commands)
     again = opened("distant")
     assert found(again, k=3) == taught
     again.forget(actor="ada")

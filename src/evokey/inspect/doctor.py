@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from evokey import memory as memory_
-from evokey.errors import InvalidSettings
+from evokey.errors import InvalidSettings, NotAllowed
 from evokey.ledger.ledger import Ledger
 from evokey.ledger.sqlite import file
-from evokey.registry import Named, encoder_cost, name_and_options
+from evokey.registry import COMPONENTS, Named, encoder_cost, name_and_options
 from evokey.search.indexing import Watch, attempt, named, reason
 from evokey.search.retriever import Retriever
 from evokey.settings import (
@@ -30,6 +30,7 @@ from evokey.settings import (
     settings_of,
     trust,
 )
+from evokey.settings.values import RetrieverSettings
 from evokey.stores.segments import MANIFEST, covered, damaged, read_manifest
 from evokey.types import EpochReport
 
@@ -57,13 +58,27 @@ def examine(folder: Path) -> list[Finding]:
     found += [
         Finding(f"{keys}: keys of an encoder that {FILE} does not name", UNNAMED) for keys in _find_unnamed_keys(folder)
     ]
+    elsewhere = [one for one in settings.retrievers if one.store and one.store["name"] not in COMPONENTS["store"]]
+    if elsewhere:
+        found += [Finding(what, REBUILD) for what in _find_faults_elsewhere(folder, elsewhere)]
     for retriever in settings.retrievers:
+        if retriever in elsewhere:
+            continue
         keys = folder / "keys" / retriever.name
         faults = damaged(keys) or _find_foreign_keys(folder, keys)
         found += [Finding(what, REBUILD) for what in faults]
         if not found and encoder_cost(*name_and_options(retriever.encoder)) != "nothing":
             found += [Finding(what, REBUILD) for what in _find_missing_keys(folder, keys)]
     return found
+
+
+def _find_faults_elsewhere(folder: Path, retrievers: Sequence[RetrieverSettings]) -> list[str]:
+    """Keys that are in a store of another package: it says itself what is wrong with them."""
+    try:
+        settings = replace(read_trusted(folder, trust.allowances(folder)), retrievers=tuple(retrievers))
+    except NotAllowed as error:
+        return [str(error)]
+    return [what for one in build_retrievers(settings, folder) for what in one.store.check()]
 
 
 def _find_unnamed_keys(folder: Path) -> list[Path]:
@@ -145,6 +160,8 @@ def _renew(retriever: Retriever, ledger: Ledger, *, keep: bool) -> None:
     retriever.store.open(ledger.writers)
     if keep:
         retriever.store.follow(live, (), ())
+    else:
+        retriever.store.drop()
     missing = live[retriever.base.sizes(live) < 0]
     encoding = attempt(retriever, ledger.documents, missing, ledger.words, Watch(len(missing), 1))
     if encoding.failure is not None:

@@ -255,9 +255,10 @@ class CompiledScan(SparseScan):
         barred, terms = self._rows.barred(skip), self._rows.terms
         places = np.frombuffer(b"".join([terms[term].places for term in self._question.terms]), np.int64)
         kept, numbers, scores, size = np.zeros(len(barred.rows)), np.empty(k, np.int64), np.empty(k), 0
+        weights = self._question.vector
         for at, arrays in enumerate(self._rows.compiled or ()):
             out, end = barred.ends[at : at + 2]
-            size = self._kernel(*arrays, places, at, self._question.vector, barred.rows, kept, out, end, numbers, scores, size)
+            size = self._kernel(*arrays, places, at, weights, barred.rows, kept, out, end, numbers, scores, size)
         self._skipped = barred, kept
         return numbers, scores, size
 
