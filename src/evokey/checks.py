@@ -307,12 +307,8 @@ def filter(where: Where) -> Filter:
 
 
 def _conditions(found: Filter) -> int:
-    level, count = [found], 0
-    while level:
-        one = level.pop()
-        count += 1
-        level += [one.condition] if isinstance(one, Not) else one.conditions if isinstance(one, And | Or) else ()
-    return count
+    inside = (found.condition,) if isinstance(found, Not) else getattr(found, "conditions", ())
+    return 1 + sum(map(_conditions, inside))
 
 
 def _filter(where: Any, depth: int) -> Filter:

@@ -182,22 +182,22 @@ COMPONENTS: dict[str, dict[str, Component]] = {
 
 def component(kind: str, name: str) -> Component:
     """Evokey's own first, then what is installed, then a class by its place; nothing is imported."""
-    found = COMPONENTS[kind].get(name) or installed().get(kind, {}).get(name)
+    found = COMPONENTS[kind].get(name) or installed_components().get(kind, {}).get(name)
     if found is not None:
         return found
     if ":" in name:
         return Component(name, package="")
-    known = ", ".join(sorted({*COMPONENTS[kind], *installed().get(kind, {})}))
+    known = ", ".join(sorted({*COMPONENTS[kind], *installed_components().get(kind, {})}))
     raise UnknownComponent(f"there is no {kind} called {name!r}; choose one of: {known}; or name its 'module:Class'")
 
 
-def installed() -> Mapping[str, Mapping[str, Component]]:
+def installed_components() -> Mapping[str, Mapping[str, Component]]:
     """Kind → name → component, of other packages."""
-    return _installed(tuple(sys.path))
+    return _find_installed(tuple(sys.path))
 
 
 @lru_cache(maxsize=4)
-def _installed(path: tuple[str, ...]) -> Mapping[str, Mapping[str, Component]]:
+def _find_installed(path: tuple[str, ...]) -> Mapping[str, Mapping[str, Component]]:
     found: dict[str, dict[str, Component]] = {}
     for entry in entry_points(group=GROUP):
         kind, _, name = entry.name.partition(".")
@@ -248,7 +248,7 @@ class Part:
 
 def parts(kind: str) -> list[Part]:
     """All components of a kind, those of other packages last, and whether what they need is there."""
-    known = {**installed().get(kind, {}), **COMPONENTS[kind]}
+    known = {**installed_components().get(kind, {}), **COMPONENTS[kind]}
     own = [name for name in known if known[name].package == "evokey"]
     return [_part(kind, name, known[name]) for name in (*own, *sorted(known.keys() - {*own}))]
 

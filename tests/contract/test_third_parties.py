@@ -126,7 +126,8 @@ def test_installed_components_are_listed_with_their_package() -> None:
         "package": "hashed-words",
     }  # fmt: skip
     assert all(one["package"] == "evokey" for one in told[:-1])
-    assert "hashed" in CliRunner().invoke(app, ["encoders"]).stdout
+    assert "(from hashed-words)" in " ".join(CliRunner().invoke(app, ["parts", "policy"]).stdout.split())
+    assert "choose one of: encoder" in CliRunner().invoke(app, ["parts", "bread"]).output
 
 
 def test_options_are_checked_against_the_class_and_unknown_names_list_what_is_installed() -> None:

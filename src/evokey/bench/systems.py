@@ -121,7 +121,7 @@ def _check_name(name: str) -> None:
     base = naming.base(name)
     if base in NAMES and base not in POLICIES:
         raise InvalidInput(f"policy {base!r} cannot take options: {name}")
-    if base in POLICIES or base in registry.installed().get("policy", {}) or ":" in base:
+    if base in POLICIES or base in registry.installed_components().get("policy", {}) or ":" in base:
         registry.build("policy", naming.parse(name))
         return
     raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Commands for the components of a memory: encoders, keys, llms, expanders list them; expand; export-onnx."""
+"""Commands for the components of a memory: encoders, keys, llms, expanders, parts list them; expand; export-onnx."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import evokey
 from evokey import registry
 from evokey.cli import screen
 from evokey.cli.options import HERE, AsJson, At, component, existing
-from evokey.errors import ExpansionFailed
+from evokey.errors import ExpansionFailed, UnknownComponent
 from evokey.types import Expansion
 
 
@@ -35,6 +35,19 @@ def llms(as_json: AsJson = False) -> None:
 def expanders(as_json: AsJson = False) -> None:
     """List the methods of query expansion."""
     list_parts("expander", as_json)
+
+
+def parts(
+    kind: Annotated[str, typer.Argument(help=f"Kind of component: {', '.join(registry.OFFERS)}.")],
+    as_json: AsJson = False,
+) -> None:
+    """List the components of any kind, those of other packages too."""
+    with screen.report_errors(as_json):
+        if kind not in registry.OFFERS:
+            raise UnknownComponent(
+                f"there is no kind of component called {kind}; choose one of: {', '.join(registry.OFFERS)}"
+            )
+        list_parts(kind, as_json)
 
 
 def expand(
@@ -121,7 +134,8 @@ def list_parts(kind: str, as_json: bool) -> None:
     table = screen.plain_table("", kind, "what it is", "to install")
     for part in found:
         mark = "[green]●[/]" if part.installed else "[dim]○[/]"
-        table.add_row(mark, f"[bold]{part.name}[/]", escape(part.about), escape(part.install or ""))
+        about = part.about if part.package == "evokey" else f"{part.about} (from {part.package})".strip()
+        table.add_row(mark, f"[bold]{part.name}[/]", escape(about), escape(part.install or ""))
     screen.console.print(table)
 
 
@@ -144,4 +158,4 @@ def export_onnx(
         screen.say(f"{escape(model)} in {precision} at [bold]{escape(str(made))}[/]")
 
 
-COMMANDS = (encoders, keys, llms, expanders, expand, export_onnx)
+COMMANDS = (encoders, keys, llms, expanders, parts, expand, export_onnx)
