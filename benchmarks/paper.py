@@ -40,7 +40,7 @@ USUAL = ("bm25", "wordllama")
 UNGATED = "paper:gate=0"
 RATES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 GATES = (UNGATED, "paper:gate=0.1", "paper", "paper:gate=1")
-ABLATED = ("scifact", "cranfield", "locomo10")
+ABLATED = ("scifact", "cranfield")
 CHANGES = (
     "x=1", "x=2", "x=10", "capacity=5", "capacity=128", "retrieved=1", "retrieved=3", "normalise=false", "online=true",
     "online=true,batch=8", "online=true,batch=128", "online=true,patience=1", "online=true,patience=10",

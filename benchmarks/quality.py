@@ -9,7 +9,7 @@ from itertools import product
 from statistics import fmean
 from typing import Any
 
-from results import bench, table
+from results import bench, better, table
 from run import SETS
 
 from evokey.bench.significance import holm
@@ -59,7 +59,7 @@ class Results:
 
 
 def change(before: float, after: float) -> list[str]:
-    return [f"{before:.3f}", f"**{after:.3f}**" if after >= before else f"{after:.3f}", f"{after / before - 1:+.1%}"]
+    return [*better(before, after), f"{after / before - 1:+.1%}"]
 
 
 def learning(results: Results, encoders: Iterable[str]) -> str:
@@ -147,8 +147,8 @@ def rule() -> str:
     results, rows = Results("holdout"), []
     for cell in results.cells((*USUAL, MINILM), "none", "paper", "guarded"):
         before, after, ours = (results.quality(cell, one) for one in ("none", "paper", "guarded"))
-        rows.append([*cell, f"{before:.3f}", f"{after:.3f}", f"{after / before - 1:+.0%}", f"**{ours:.3f}**"])
-    return table(["set", "retriever", "untaught", "paper's rule", "change", "guarded"], rows)
+        rows.append([*cell, *better(before, after, ours), f"{after / before - 1:+.0%}"])
+    return table(["set", "retriever", "untaught", "paper's rule", "guarded", "change by the paper's rule"], rows)
 
 
 def answers() -> str:

@@ -23,6 +23,13 @@ def bench(name: str) -> Mapping[str, list[dict[str, Any]]]:
     return tables
 
 
+def better(*values: float, form: str = ".3f") -> list[str]:
+    """The best in bold: a loss must not look like a gain. Where all read the same, none."""
+    shown = [f"{value:{form}}" for value in values]
+    best = shown[max(range(len(values)), key=lambda place: values[place])]
+    return [f"**{one}**" if one == best and len(set(shown)) > 1 else one for one in shown]
+
+
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     lines = [list(head), ["---"] + ["---:"] * (len(list(head)) - 1), *map(list, rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

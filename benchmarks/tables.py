@@ -16,27 +16,20 @@ from pathlib import Path
 from statistics import fmean
 
 import beside_paper
+import fairness
 import prices
 import quality
-from results import READ, RESULTS, read, table
+from results import READ, RESULTS, better, read, table
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def better(before: float, after: float, form: str) -> list[str]:
-    """Both, the better one in bold: a loss is not dressed up as a gain."""
-    shown = [f"{before:{form}}", f"{after:{form}}"]
-    return [
-        f"**{one}**" if value == max(before, after) else one for one, value in zip(shown, (before, after), strict=True)
-    ]
-
-
 def demo() -> str:
     found = read("demo.json")
     rows = [
-        [f"{row['group']} ({row['questions']})", *better(row["before"], row["after"], ".3f"),
-         *better(row["first_before"], row["first_after"], ".0%")]
+        [f"{row['group']} ({row['questions']})", *better(row["before"], row["after"]),
+         *better(row["first_before"], row["first_after"], form=".0%")]
         for row in found["rows"]
     ]  # fmt: skip
     shown = table(["questions", "nDCG@10 untaught", "taught", "first hit right, untaught", "taught"], rows)
@@ -76,9 +69,8 @@ def expansion_taught() -> str:
             shown["*mean*"] = [[sum(column) / len(lines) for column in zip(*part, strict=True)]
                                for part in zip(*shown.values(), strict=True)]  # fmt: skip
         for name, (held_out, own) in shown.items():
-            scores = [f"{score:.3f}" for score in held_out]
             of = " / ".join(f"{score:.2f}" for score in own)
-            rows.append([dataset, encoder, name, f"{alone['held_out'][0]:.3f}", *scores[:2], f"**{scores[2]}**",
+            rows.append([dataset, encoder, name, f"{alone['held_out'][0]:.3f}", *better(*held_out),
                          f"{held_out[2] - held_out[0]:+.3f}", of])  # fmt: skip
     head = ["set", "retriever", "method", "untaught", "query alone", "units alone", "both", "units add",
             "taught queries (query / units / both)"]  # fmt: skip
@@ -124,7 +116,7 @@ def stream() -> str:
 def lens() -> str:
     rows = []
     for one in (row for row in read("lens.json") if "dataset" in row):
-        scores = [f"{one['untaught']:.3f}", f"{one['rows']:.3f}", f"**{one['lens']:.3f}**"]
+        scores = better(one["untaught"], one["rows"], one["lens"])
         rows.append([one["dataset"], one["encoder"], *scores,
                      f"{one['rows'] / one['untaught'] - 1:+.1%}", f"{one['lens'] / one['untaught'] - 1:+.1%}",
                      f"{one['p_rows']:.3f}", f"{one['taught']:.2f}", f"{one['wrong']:.0%}",
@@ -185,7 +177,7 @@ def regimes() -> str:
         (before, after), (own_before, own_after) = one["held_out"], one["taught"]
         rows.append(
             [one["dataset"], one["encoder"], one["expander"], one["regime"],
-             f"{one['lessons']:.0f} of {one['queries']}", f"{one['wrong']:.0%}", f"{before:.3f}", f"**{after:.3f}**",
+             f"{one['lessons']:.0f} of {one['queries']}", f"{one['wrong']:.0%}", *better(before, after),
              f"{after / before - 1:+.1%}", f"{min(seed['p'] for seed in one['seeds']):.3f}",
              f"{one['significantly_below']} of {len(one['seeds'])}", f"{own_before:.2f} → {own_after:.2f}"]
         )  # fmt: skip
@@ -201,8 +193,8 @@ def exploration() -> str:
         mistaken = f"{one['mistaken_own']:.3f} ({one['mistaken']:.0f})" if one["mistakes"] else ""
         rows.append(
             [one["dataset"], f"{one['mistakes']:.0%}", str(one["explore"]), f"{one['shown']:.3f}",
-             f"{one['own_untaught']:.3f} → **{one['own']:.3f}**", p[0],
-             f"{one['held_out_untaught']:.3f} → **{one['held_out']:.3f}**", p[1],
+             " → ".join(better(one["own_untaught"], one["own"])), p[0],
+             " → ".join(better(one["held_out_untaught"], one["held_out"])), p[1],
              f"{one['credited']:.1%}", f"{one['right_by_exploration']:.0f}", mistaken]
         )  # fmt: skip
     head = ["set", "early mistakes", "explore", "shown, nDCG@5", "stream's queries", "p", "other queries", "p",
@@ -301,6 +293,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "unrelated_pairs": unrelated_pairs,
     "unrelated_others": unrelated_others,
     **quality.TABLES,
+    **fairness.TABLES,
     **beside_paper.TABLES,
     **prices.TABLES,
 }

@@ -1,0 +1,123 @@
+"""Tables of the paper's rule beside ours, from the result of paper.py; tables.py puts them into the docs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from results import read, table
+
+Row = Mapping[str, Any]
+UNGATED = "paper:gate=0"
+FAIR = {
+    "no gate": (UNGATED, False),
+    "gate .5": ("paper", False),
+    "gate .5, right documents alone": ("paper-right", False),
+    "gate .5, expansions": ("paper", True),
+    "guarded": ("guarded", False),
+    "guarded, expansions": ("guarded", True),
+    "NUDGE-N": ("nudge-n", False),
+}
+
+
+def rows(part: str) -> list[Row]:
+    found: list[Row] = read("paper-fair.json")
+    return [one for one in found if one["part"] == part]
+
+
+def cells(found: Iterable[Row]) -> dict[tuple[str, str], dict[tuple[str, bool], Row]]:
+    """By set and retriever, in the order of the file: what each system reaches."""
+    kept: dict[tuple[str, str], dict[tuple[str, bool], Row]] = {}
+    for one in found:
+        kept.setdefault((one["set"], one["encoder"]), {})[one["system"], one["expanded"]] = one
+    return kept
+
+
+def show(one: Row | None, best: float) -> str:
+    """A value, the best of its line in bold, and the interval of its difference to the untaught index."""
+    if one is None:
+        return ""
+    value = f"{one['ndcg']:.3f}"
+    value = f"**{value}**" if value == f"{best:.3f}" else value
+    if one["difference"] is None:
+        return value
+    _, low, high = one["difference"]
+    return f"{value} ({low:+.3f} … {high:+.3f})"
+
+
+def line(systems: Mapping[tuple[str, bool], Row], shown: Iterable[tuple[str, bool]]) -> list[str]:
+    some = [systems.get(one) for one in shown]
+    best = max(one["ndcg"] for one in some if one is not None)
+    return [show(one, best) for one in some]
+
+
+def passed(one: Row | None) -> str:
+    return "" if one is None or one["passed"] is None else f"{one['passed']:.0f}"
+
+
+def fair() -> str:
+    found = []
+    for cell, systems in cells(rows("fair")).items():
+        counts = [passed(systems.get(one)) for one in (("paper", False), ("paper", True))]
+        through = " / ".join(one for one in counts if one)
+        taught = f"{systems['paper', False]['taught']:.0f}"
+        found.append([*cell, *line(systems, [("none", False), *FAIR.values()]), f"{through} of {taught}"])
+    head = ["set", "retriever", "untaught", *FAIR, "lessons that passed (expanded)"]
+    return table(head, found)
+
+
+def gates() -> str:
+    names = {UNGATED: "0", "paper:gate=0.1": ".1", "paper": ".5", "paper:gate=1": "1"}
+    found = []
+    for cell, systems in cells(rows("gates")).items():
+        shown = line(systems, [("none", False), *((name, False) for name in names)])
+        counts = " / ".join(passed(systems[name, False]) for name in names)
+        found.append([*cell, *shown, counts])
+    return table(["set", "retriever", "untaught", *(f"gate {one}" for one in names.values()), "passed"], found)
+
+
+def pipeline() -> str:
+    """By set, retriever and verifier; rates in the lines."""
+    known = rows("pipeline")
+    untaught = {(one["set"], one["encoder"], one["rate"]): one for one in known if one["system"] == "none"}
+    by: dict[tuple[str, str, str, float], dict[str, Row]] = {}
+    for one in known:
+        if one["system"] != "none":
+            by.setdefault((one["set"], one["encoder"], one["verifier"], one["rate"]), {})[one["system"]] = one
+    found = []
+    for (name, encoder, verifier, rate), systems in by.items():
+        some = [untaught[name, encoder, rate], systems.get("paper"), systems.get("guarded")]
+        best = max(one["ndcg"] for one in some if one is not None)
+        paper = systems["paper"]
+        lessons = f"{paper['lessons']:.0f} of {paper['taught']:.0f}"
+        found.append(
+            [name, encoder, verifier, f"{rate:g}", *(show(one, best) for one in some), lessons, str(paper["methods"])]
+        )
+    head = ["set", "retriever", "verifier", "rate", "untaught", "paper's rule", "guarded", "verified", "methods"]
+    return table(head, found)
+
+
+def ablated() -> str:
+    """Each change to the rule, as the change of nDCG@10 against the untaught index."""
+    known = cells(rows("ablations"))
+    systems = list(dict.fromkeys(system for some in known.values() for system, _ in some if system != "none"))
+    found = []
+    for system in systems:
+        some = [one.get((system, False)) for one in known.values()]
+        shown = ["" if one is None else f"{one['difference'][0]:+.3f}" for one in some]
+        mean = fmean(one["difference"][0] for one in some if one is not None)
+        found.append([_name(system), *shown, f"{mean:+.3f}"])
+    return table(["rule", *(" ".join(cell) for cell in known), "mean"], found)
+
+
+def _name(system: str) -> str:
+    return "as it is" if system == "paper" else system.removeprefix("paper:").replace(",", ", ")
+
+
+TABLES = {"fair": fair, "gates": gates, "pipeline": pipeline, "ablated": ablated}
+
+
+def worse(found: Sequence[Row]) -> int:
+    """How many rows are significantly below the untaught index."""
+    return sum(one["difference"] is not None and one["difference"][2] < 0 for one in found)
