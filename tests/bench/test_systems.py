@@ -283,4 +283,6 @@ def test_the_whole_pipeline_expands_searches_verifies_and_learns(tmp_path: Path,
     found, plain = (outcome(folder, tmp_path, units=units, **given) for units in ("oracle", None))
     assert plain["report"]["lessons"] == 0, "the plain queries of this set find nothing, so nothing is verified"
     assert found["report"]["lessons"] == found["counts"]["taught"]
+    named = outcome(folder, tmp_path, units="prf:terms=4", **given)
+    assert named["report"]["lessons"] == 0, "an expander by its name reads what the plain query finds: nothing, here"
     assert ndcg(found, "taught") > ndcg(plain, "taught") or policy == "paper"

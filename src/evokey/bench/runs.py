@@ -38,7 +38,8 @@ from evokey.errors import EvokeyError, InvalidInput
 from evokey.protocols import LLM
 
 log = logging.getLogger("evokey")
-FORMAT = 2
+FORMAT = 3
+"""Results of another format are measured again: since 3, the paper's rule has its gate."""
 BATCHES = 10
 TAUGHT_ASKED = 1_000
 """Taught queries that are asked again, at most."""

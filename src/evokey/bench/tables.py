@@ -148,7 +148,7 @@ def keys(grid: Grid) -> list[Row]:
 
 def saturation(grid: Grid) -> list[Row]:
     """The paper's stopping rule along a stream (first seed): the largest gain of a batch, the bar of 95 % of the best
-    so far, and whether three batches in a row stayed below, so that keys evolve and the best is forgotten."""
+    so far, and whether three batches in a row stayed below, so that keys evolve."""
     rows = []
     for setting in grid.settings:
         for policy, found in grid.of(setting).items():
@@ -158,7 +158,7 @@ def saturation(grid: Grid) -> list[Row]:
                     bar, state = (1 - state.margin) * state.best, state.after(gain)
                     head = {**_columns(setting), "policy": policy, "retriever": retriever, "batch": batch}
                     rows.append({**head, "gain": gain, "bar": bar, "saturated": state.saturated})
-                    state = Saturation() if state.saturated else state
+                    state = state.restart() if state.saturated else state
     return rows
 
 

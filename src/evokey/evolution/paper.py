@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -215,7 +215,7 @@ class Replay:
                 chosen = {c: before.get(c, 0.0) + chosen.get(c, 0.0) for c in sorted({*before, *chosen})}
             self.added[row] = chosen
         self.evolved += 1
-        self.saturation = replace(self.saturation, waited=0)
+        self.saturation = self.saturation.restart()
 
     def overlay(self, choice: Choice) -> Overlay:
         rows = [row for row, added in enumerate(self.added) if added]

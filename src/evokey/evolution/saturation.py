@@ -19,6 +19,10 @@ class Saturation:
         waited = self.waited + 1 if self.best and gain <= (1 - self.margin) * self.best else 0
         return replace(self, best=max(self.best, gain), waited=waited)
 
+    def restart(self) -> Saturation:
+        """The state after keys evolved: the best gain is remembered, and waiting begins again."""
+        return replace(self, waited=0)
+
     @property
     def saturated(self) -> bool:
         return self.waited >= self.patience
