@@ -16,7 +16,8 @@ pytest.importorskip("ir_measures", reason="the benchmark's measures need: pip in
 
 import ir_measures
 
-from evokey.bench import naming, trec_runs
+from evokey.bench import naming
+from evokey.bench.data import trec
 from evokey.cli.app import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "laboratory.md"
@@ -117,7 +118,7 @@ def test_run_files_give_other_tools_the_same_measures(tmp_path: Path) -> None:
         (path,) = [path for path in files if f".{one['policy']}.seed{one['seed']}." in path.name]
         first = path.read_text("utf-8").splitlines()[0].split()
         assert (first[1], first[3], first[5], len(first)) == ("Q0", "1", one["policy"], 6)
-        run = trec_runs.read(path)
+        run = {query: dict(hits) for query, hits in trec.run(path).items()}
         assert len(run) == one["queries"]
         tested = {query: judged[query] for query in run}
         (score,) = ir_measures.calc_aggregate([ir_measures.nDCG @ 10], tested, run).values()
@@ -126,14 +127,12 @@ def test_run_files_give_other_tools_the_same_measures(tmp_path: Path) -> None:
     assert bench(folder, tmp_path / "out", *given) and files[0].exists(), "a ranking that is missing is made again"
 
 
-def test_scores_fall_strictly_and_fields_hold_no_white_space(tmp_path: Path) -> None:
-    path = tmp_path / "one.trec"
-    trec_runs.write(path, {"q 1": [("a", 1.0), ("b", 1.0), ("c d", 1.0), ("e", 0.0)]}, "my tag")
-    found = trec_runs.read(path)["q_1"]
-    assert list(found) == ["a", "b", "c_d", "e"]
-    scores = list(found.values())
-    assert sorted(scores, reverse=True) == scores and len(set(scores)) == 4
-    assert scores[2] == pytest.approx(1.0)
+def test_scores_of_run_files_fall_strictly() -> None:
+    found = trec.separate([("a", 1.0), ("b", 1.0), ("c", 1.0), ("d", 0.0)])
+    scores = [score for _, score in found]
+    assert [id for id, _ in found] == ["a", "b", "c", "d"]
+    assert sorted(set(scores), reverse=True) == scores == pytest.approx([1, 1, 1, 0])
+    assert trec.needs_escape({"q": [("a b", 1.0)]}) and not trec.needs_escape({"q": found})
 
 
 def test_a_result_says_the_command_that_makes_it_again(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ import statistics
 import time
 from typing import Any
 
+from evokey.bench.data.trec import Scored
 from evokey.bench.measures import MEASURED_DEPTH
 from evokey.bench.protocols import Question
 from evokey.bench.systems import System
-from evokey.bench.trec_runs import Scored
 
 
 class Clock:

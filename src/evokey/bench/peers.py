@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from evokey.bench.data.trec import Scored
 from evokey.bench.lab import Lab
 from evokey.bench.protocols import Question
 from evokey.bench.systems import Still, System
-from evokey.bench.trec_runs import Scored
 from evokey.encoders.bm25 import BM25
 from evokey.errors import InvalidInput, UnknownComponent
 from evokey.types import Scores, Vectors

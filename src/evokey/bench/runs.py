@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 
 from evokey import registry
-from evokey.bench import answering, measures, naming, protocols, systems, trec_runs
+from evokey.bench import answering, measures, naming, protocols, systems
 from evokey.bench import data as data_
 from evokey.bench.clock import Clock
-from evokey.bench.data import Dataset
+from evokey.bench.data import Dataset, trec
 from evokey.bench.lab import HYBRID, Lab
 from evokey.bench.measures import MAIN
 from evokey.bench.protocols import Question, Split
@@ -216,7 +216,9 @@ def _attempt(run: Run, place: Path, scratch: Path, rankings: Path | None) -> Out
         return Outcome(run, None, str(error))
     found = result.pop("rankings")
     if rankings is not None:
-        trec_runs.write(ranking_file(rankings, run), found, run.policy)
+        rankings.mkdir(parents=True, exist_ok=True)
+        separate = {query: trec.separate(hits) for query, hits in found.items()}
+        trec.write_run(ranking_file(rankings, run), separate, run.policy, escaped=trec.needs_escape(found))
     write_json(place / run.file, result)
     return Outcome(run, result)
 

@@ -26,10 +26,10 @@ from evokey import registry
 from evokey.bench import naming
 from evokey.bench.ablations import ABLATIONS, NEEDS_UNITS, NEEDS_WRONG
 from evokey.bench.data import Dataset
+from evokey.bench.data.trec import Scored
 from evokey.bench.lab import HYBRID, Lab
 from evokey.bench.measures import Rank
 from evokey.bench.protocols import Question
-from evokey.bench.trec_runs import Scored
 from evokey.errors import ExpansionFailed, InvalidInput
 from evokey.evolution.paper import Paper, Replay
 from evokey.evolution.policy import Policy, credits_retrieved

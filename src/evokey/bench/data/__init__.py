@@ -1,6 +1,7 @@
 """Data sets for the bench: folders (BEIR, BRIGHT, TREC) or names that the hub has → one Dataset.
 
 dataset = load("../data/nfcorpus")      # a folder
+dataset = load("irds:vaswani")          # a set of ir_datasets
 dataset = load("biology")               # one of the paper's 13 sets, or another name of BEIR or BRIGHT, from the hub
 dataset.judged, dataset.problems
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evokey.bench.data import beir, bright, trec
+from evokey.bench.data import beir, bright, irds, trec
 from evokey.bench.data.beir import expansions
 from evokey.bench.data.dataset import Dataset, Judgements, prefix
 from evokey.bench.data.presets import BEIR, BRIGHT, Preset, Reported, preset_of, presets
@@ -40,13 +41,15 @@ def load(name_or_folder: str | Path, split: str = "test", *, cache: Path | None 
         return _folder(path, split)
     if (found := bright.place(path)) is not None:
         return bright.read(found, split)
+    if name.startswith(irds.PREFIX):
+        return irds.read(name, split)
     if name in BRIGHT:
         return bright.from_hub(name, split, cache)
     if name in BEIR or name.startswith("BeIR/"):
         return beir.from_hub(name.removeprefix("BeIR/"), split, cache)
     raise InvalidInput(
         f"{name} is neither a folder nor the name of a data set. Names are: {', '.join(sorted(BEIR | BRIGHT))}; "
-        f"other sets that the hub holds in BEIR's form are given as BeIR/<name>"
+        f"other sets that the hub holds in BEIR's form are given as BeIR/<name>, those of ir_datasets as irds:<name>"
     )
 
 

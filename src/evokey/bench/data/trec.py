@@ -7,6 +7,7 @@ A folder of them is a data set: topics*, qrels*, and the documents under corpus*
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +20,10 @@ from evokey.bench.data.rows import grade_of, lines
 from evokey.errors import InvalidInput
 from evokey.ingest.files import decoded
 
-Run = Mapping[str, Sequence[tuple[str, float]]]
-"""Query id → (document id, score), best first."""
+Scored = Sequence[tuple[str, float]]
+"""(document id, score), best first."""
+Run = Mapping[str, Scored]
+"""By query id."""
 TOP = re.compile(r"<(/?)top>", re.IGNORECASE)
 FIELD = re.compile(r"<(num|title|desc|narr)>(.*?)(?=<num>|<title>|<desc>|<narr>|$)", re.DOTALL | re.IGNORECASE)
 LABEL = re.compile(r"^\s*(Number|Topic|Description|Narrative)\s*:", re.IGNORECASE)
@@ -137,6 +140,21 @@ def write_run(path: Path, rankings: Run, tag: str = "evokey", *, escaped: bool =
     _write(path, _run_lines(rankings, _word(tag, escaped=False), escaped))
 
 
+def separate(hits: Scored) -> list[tuple[str, float]]:
+    """The same ranking with scores that fall strictly: tools that sort by score order equal ones by their ids."""
+    found: list[tuple[str, float]] = []
+    for document, score in hits:
+        last = found[-1][1] if found else math.inf
+        found.append((document, float(score) if score < last else math.nextafter(last, -math.inf)))
+    return found
+
+
+def needs_escape(rankings: Run) -> bool:
+    """Whether an id holds white space, which separates the columns."""
+    ids = (id for query, hits in rankings.items() for id in (query, *(document for document, _ in hits)))
+    return any(_parts(sign) for id in ids for sign in id)
+
+
 def _run_lines(rankings: Run, tag: str, escaped: bool) -> Iterator[str]:
     for query, hits in rankings.items():
         last = math.inf
@@ -151,8 +169,11 @@ def _run_lines(rankings: Run, tag: str, escaped: bool) -> Iterator[str]:
 
 
 def _write(path: Path, written: Iterable[str]) -> None:
-    """All of it or nothing: a refused line leaves no half-written file."""
-    path.write_bytes("".join(f"{line}\n" for line in list(written)).encode())
+    """All of it or nothing: a refused line or an interruption leaves no half-written file."""
+    text = "".join(f"{line}\n" for line in list(written))
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_bytes(text.encode())
+    part.replace(path)
 
 
 def _word(id: str, escaped: bool) -> str:
