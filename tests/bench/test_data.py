@@ -132,7 +132,7 @@ class TestBEIR:
             (
                 "queries_jsonl",
                 '{"_id": "q1", "text": "a"}\n{"_id": "q1", "text": "b"}',
-                r"line 2: query 'q1' stands in",
+                r"line 2: query 'q1' occurs in",
             ),
             ("qrels__test_tsv", tsv(("q1", "d1", 1)) + "q1 d2 1\n", r"test\.tsv, line 3 needs query-id, corpus-id"),
             ("qrels__test_tsv", tsv(("q1", "d1", "good")), r"test\.tsv, line 2: the grade must .* not 'good'"),
