@@ -215,7 +215,7 @@ def test_a_service_that_failed_is_left_alone_for_a_while_and_then_asked_by_one_c
         with pytest.raises(ServiceFailed, match="answered 500"):
             asked.post("x", {})
         for _ in range(3):
-            with pytest.raises(ServiceFailed, match="is not called: it has just failed, and is called again in 30 s"):
+            with pytest.raises(ServiceFailed, match="is not called: it has just failed, and will be tried in 30 s"):
                 asked.post("x", {})
         clock.time += 31
         with pytest.raises(ServiceFailed, match="answered 500"):
