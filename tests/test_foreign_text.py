@@ -39,9 +39,9 @@ class Corpus:
 
 Parser = Callable[[str], object]
 PARSERS: dict[str, Parser] = {
-    "an answer's citations": lambda text: citations.shown(text, 5),
+    "an answer's citations": lambda text: citations.tidy_answer(text, 5),
     "an answer while it is written": lambda text: citations.certain(text, 5),
-    "the marks of an answer": citations.cited,
+    "the marks of an answer": citations.citation_numbers,
     "an answer": answer_of,
     "an answer without its marks": lambda text: Answer("q", text, (), (), "m").plain,
     "a passage's length": lambda text: cited.cut(text, 10**9),
@@ -58,12 +58,12 @@ PARSERS: dict[str, Parser] = {
     "a query": reading.read,
     "words to compare": words.words,
     "words by SQuAD": words.squad,
-    "a verdict": judge.graded,
+    "a verdict": judge.parse_grade,
     "sentences": sentences.sentences,
     "an abstract": lambda text: Abstract().rows(Document("a", text), Corpus()),
     "chunks": lambda text: Chunks().rows(Document("a", text), Corpus()),
     "keywords": lambda text: Keywords().rows(Document("a", text), Corpus()),
-    "a prompt": lambda text: prompts.packaged("hyde").filled(query=text),
+    "a prompt": lambda text: prompts.load_packaged("hyde").fill(query=text),
 }
 REPEATED = [
     *"[]()<{ \n\t\"'`*_#-.,:/\\|~=0aé",
@@ -108,9 +108,9 @@ def test_no_text_of_a_few_kilobytes_holds_a_parser(name: str) -> None:
 
 def test_a_megabyte_of_opening_brackets_is_an_answer_that_says_nothing() -> None:
     with ended(60):
-        assert citations.shown("[" * 1_000_000, 5) == ""
-        assert citations.shown("It was so [1]" + "[" * 1_000_000, 5) == "It was so [1]"
+        assert citations.tidy_answer("[" * 1_000_000, 5) == ""
+        assert citations.tidy_answer("It was so [1]" + "[" * 1_000_000, 5) == "It was so [1]"
 
 
 def test_a_mark_of_many_digits_is_no_citation() -> None:
-    assert citations.cited(f"So it was [{'9' * 5000}] and so [2].") == [2]
+    assert citations.citation_numbers(f"So it was [{'9' * 5000}] and so [2].") == [2]

@@ -100,7 +100,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
             from evokey.encoders import sentence_transformers as local
             from evokey.encoders import splade
 
-            once = cache(local.loaded)
-            patched.setattr(local, "loaded", once)
-            patched.setattr(splade, "loaded", once)
+            once = cache(local.load)
+            patched.setattr(local, "load", once)
+            patched.setattr(splade, "load", once)
         yield Parts(tmp_path_factory.mktemp("models"), wire)

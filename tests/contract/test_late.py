@@ -15,7 +15,7 @@ import pytest
 from conftest import Opener, ranking
 
 import evokey
-from evokey.encoders.cached import hashed
+from evokey.encoders.cached import hash_texts
 from evokey.evolution import pools
 from evokey.evolution.attribution import attribute
 from evokey.evolution.ndcg import ndcg
@@ -380,7 +380,7 @@ def test_forgetting_is_exact_and_erases_the_encoded_texts(opened: Opener, policy
 
 def kept(file: Path, text: str) -> int:
     with sqlite3.connect(file) as connection:
-        return int(connection.execute("SELECT count(*) FROM encoded WHERE text = ?", (hashed(text),)).fetchone()[0])
+        return int(connection.execute("SELECT count(*) FROM encoded WHERE text = ?", (hash_texts(text),)).fetchone()[0])
 
 
 def rows_in(file: Path) -> int:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from evokey.errors import ExpansionFailed
 from evokey.expanders import parse
 from evokey.expanders.recorded import pieces
-from evokey.expanders.units import LONGEST, MOST, handfuls, normal, passage, shortened, tidy
+from evokey.expanders.units import LONGEST, MOST, handfuls, normal, passage, shorten, tidy
 from evokey.types import Unit
 
 WRITTEN = Path(__file__).parent / "written.jsonl"
@@ -213,7 +213,7 @@ def test_what_only_resembles_a_refusal_stays(text: str) -> None:
 
 
 def test_a_long_text_is_cut_between_words() -> None:
-    cut = shortened("word " * 200)
+    cut = shorten("word " * 200)
     assert len(cut) <= LONGEST
     assert cut.endswith("word")
 

@@ -32,7 +32,7 @@ import paid
 from boundaries import Boundaries, install
 
 import evokey
-from evokey.encoders.cached import hashed
+from evokey.encoders.cached import hash_texts
 from evokey.verifiers.human import Human
 
 RESULT = Path(__file__).parents[2] / "benchmarks" / "results" / "forget.json"
@@ -91,7 +91,7 @@ class Trial:
         elif self.chance.random() < 0.5:
             said["units"] = [self.text(self.secret()) if secret else self.text()]
         if secret:
-            self.needles |= {EVE.encode(), *(hashed(text) for text in [said["query"], *said.get("units", ())])}
+            self.needles |= {EVE.encode(), *(hash_texts(text) for text in [said["query"], *said.get("units", ())])}
         return said
 
     def found(self) -> dict[str, int]:
@@ -195,7 +195,7 @@ def paid_for(trial: Trial, forget: Callable[[Trial], None] | None = None) -> Non
         for number in range(12):
             secret = number % 3 == 0
             query = trial.text(f"l{number}", trial.secret()) if secret else trial.text(f"l{number}")
-            trial.needles |= {hashed(query)} if secret else set()
+            trial.needles |= {hash_texts(query)} if secret else set()
             memory.learn(query, actor=EVE if secret else NOBODY)
             queue = Human(trial.folder / "human.sqlite")
             for one in queue.pending():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evokey.generators.citations import certain, cited, shown
+from evokey.generators.citations import certain, citation_numbers, tidy_answer
 
 PASSAGES = 5
 
@@ -44,8 +44,8 @@ PASSAGES = 5
 def test_marks_are_read_in_every_way_they_are_written_and_shown_in_one(
     written: str, seen: str, numbers: list[int]
 ) -> None:
-    assert shown(written, PASSAGES) == seen
-    assert cited(seen) == numbers
+    assert tidy_answer(written, PASSAGES) == seen
+    assert citation_numbers(seen) == numbers
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_marks_are_read_in_every_way_they_are_written_and_shown_in_one(
     ],
 )
 def test_an_honest_non_answer_has_no_text(said: str) -> None:
-    assert shown(said, PASSAGES) == ""
+    assert tidy_answer(said, PASSAGES) == ""
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_an_honest_non_answer_has_no_text(said: str) -> None:
     ],
 )
 def test_an_answer_that_only_sounds_like_none_stays(said: str) -> None:
-    assert shown(said, PASSAGES) == said.strip()
+    assert tidy_answer(said, PASSAGES) == said.strip()
 
 
 MARKS = st.sampled_from(
@@ -100,11 +100,11 @@ ANSWERS = st.lists(MARKS | WORDS | st.text(max_size=3), max_size=30).flatmap(
 
 @given(ANSWERS, st.integers(0, 6))
 def test_whatever_is_written_only_passages_that_exist_are_cited_once_each_in_order(answer: str, count: int) -> None:
-    seen = shown(answer, count)
-    numbers = cited(seen)
+    seen = tidy_answer(answer, count)
+    numbers = citation_numbers(seen)
     assert all(1 <= number <= count for number in numbers)
     assert len(set(numbers)) == len(numbers)
-    assert shown(seen, count) in (seen, "")
+    assert tidy_answer(seen, count) in (seen, "")
     if "`" not in seen:
         marked = [int(number) for number in re.findall(r"\[(\d+)\]", seen)]
         assert numbers == sorted(set(marked), key=marked.index)
@@ -112,7 +112,7 @@ def test_whatever_is_written_only_passages_that_exist_are_cited_once_each_in_ord
 
 @given(ANSWERS, st.integers(0, 6))
 def test_what_is_certain_of_an_unfinished_answer_never_changes(answer: str, count: int) -> None:
-    whole = shown(answer, count)
+    whole = tidy_answer(answer, count)
     for end in range(len(answer)):
         assert whole.startswith(certain(answer[:end], count)), answer[:end]
 

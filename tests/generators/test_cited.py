@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from evokey import registry
 from evokey.errors import InvalidQuery, InvalidSettings, LLMFailed
-from evokey.generators.cited import Cited, cut, packaged, tokens
+from evokey.generators.cited import Cited, cut, load_packaged, tokens
 from evokey.protocols import LLM
 from evokey.types import Answer, Completion, Document, Hit, Message, Spent
 
@@ -76,7 +76,7 @@ def test_an_answer_cites_documents_by_the_numbers_of_their_passages() -> None:
 
 def test_it_is_in_the_registry_and_says_what_decides_its_answers() -> None:
     made = registry.build("generator", {"name": "cited", "passages": 2}, llm=Scripted("x"))
-    assert made.identity == f"cited/scripted/1/{packaged('cited', 'generators').hash[:12]}"
+    assert made.identity == f"cited/scripted/1/{load_packaged('cited', 'generators').hash[:12]}"
     assert made.answer(QUERY, NOSES).hits == tuple(NOSES[:2])
 
 

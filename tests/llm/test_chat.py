@@ -29,7 +29,7 @@ from wire_chat import (
 from evokey.errors import InvalidInput, InvalidSettings, LLMFailed
 from evokey.llm.anthropic import Anthropic
 from evokey.llm.openai import OpenAI
-from evokey.llm.request import drained
+from evokey.llm.request import drain
 from evokey.types import Message
 
 
@@ -166,13 +166,13 @@ def test_half_a_stream_is_no_answer(make: Any, data: Any, cut: bool, chat: ChatS
 def test_nonsense_within_a_stream_is_an_error(data: Any, chat: ChatServer) -> None:
     chat.play(events([*anthropic_events(["Forty"], reason=None), data]))
     with pytest.raises(LLMFailed):
-        drained(asked_anthropic(chat).stream(QUESTION))
+        drain(asked_anthropic(chat).stream(QUESTION))
 
 
 def test_a_refusal_at_the_end_of_a_stream_is_an_error(chat: ChatServer) -> None:
     chat.play(events(openai_events(["I ", "will"], reason="content_filter")))
     with pytest.raises(LLMFailed, match="refused"):
-        drained(asked_openai(chat).stream(QUESTION))
+        drain(asked_openai(chat).stream(QUESTION))
 
 
 def test_a_service_that_hangs_is_left_in_time(chat: ChatServer) -> None:
@@ -187,7 +187,7 @@ def test_a_stream_that_hangs_is_left_in_time(chat: ChatServer) -> None:
     chat.play(events(openai_events(["Forty"], reason=None), hang=True))
     began = time.monotonic()
     with pytest.raises(LLMFailed, match="ended in the middle"):
-        drained(asked_openai(chat, timeout=0.3).stream(QUESTION))
+        drain(asked_openai(chat, timeout=0.3).stream(QUESTION))
     assert time.monotonic() - began < 5
 
 
@@ -208,7 +208,7 @@ def test_a_bad_request_is_not_tried_again_and_says_what_was_wrong(chat: ChatServ
 
 def test_fields_that_a_model_refuses_can_be_left_out(chat: ChatServer) -> None:
     chat.play(events(openai_events(["Forty"])))
-    drained(asked_openai(chat, leave_out=["temperature", "stream_options"]).stream(QUESTION))
+    drain(asked_openai(chat, leave_out=["temperature", "stream_options"]).stream(QUESTION))
     assert sorted(chat.asked[0].body) == ["max_tokens", "messages", "model", "stream"]
 
 

@@ -93,7 +93,7 @@ def wait_until_idle(llm: LlamaCpp, seconds: float) -> float:
 @pytest.mark.parametrize("messages", [STORY, [Message("user", "dragon " * 1900)]], ids=["answering", "reading"])
 def test_a_time_out_stops_the_work_itself(messages: list[Message]) -> None:
     llm = LlamaCpp(threads=1, context=2048, timeout=0.4)
-    llm._loaded()
+    llm._load()
     began = time.monotonic()
     with pytest.raises(LLMFailed, match=r"took longer than 0\.4 s and was stopped; raise timeout"):
         llm.complete(messages, max_tokens=2000)
@@ -144,7 +144,7 @@ def test_the_probability_of_a_given_answer(llm: LlamaCpp) -> None:
 
 def test_the_probabilities_are_those_of_the_whole_vocabulary(llm: LlamaCpp) -> None:
     answer = "So 🦓"
-    server, said = llm._loaded(), [{"role": "user", "content": CAPITAL[0].text}]
+    server, said = llm._load(), [{"role": "user", "content": CAPITAL[0].text}]
     before = llm._tokens(server, llm._post(server, "/apply-template", {"messages": said})["prompt"], special=True)
     expected = []
     for token in llm._tokens(server, answer, special=False):
@@ -180,7 +180,7 @@ def test_over_http_it_says_what_it_says_here(name: str, llm: LlamaCpp, monkeypat
     """The library's own server speaks both interfaces: the models behind HTTP, against a real one."""
     pytest.importorskip("httpx", reason="SKIPPED FOR WANT OF A PACKAGE: evokey[remote]")
     monkeypatch.setenv("LOCAL_KEY", llm._key)
-    options = {"base_url": f"{llm._loaded().listening_address}/v1", "key_env": "LOCAL_KEY", "model": "smollm2"}
+    options = {"base_url": f"{llm._load().listening_address}/v1", "key_env": "LOCAL_KEY", "model": "smollm2"}
     remote = registry.build("llm", {"name": name, **options, "extra_body": {"cache_prompt": False}})
     here, there = llm.complete(FRUITS, max_tokens=40), remote.complete(FRUITS, max_tokens=40)
     assert (there.text, there.finished) == (here.text, here.finished)
@@ -196,7 +196,7 @@ def test_its_port_is_closed_to_others(llm: LlamaCpp) -> None:
     llm._key, kept = "guessed", llm._key
     try:
         with pytest.raises(LLMFailed, match="401"):
-            llm._tokens(llm._loaded(), "word", special=False)
+            llm._tokens(llm._load(), "word", special=False)
     finally:
         llm._key = kept
 

@@ -22,7 +22,7 @@ from evokey.llm.cached import Cached
 from evokey.llm.many import many
 from evokey.llm.openai import OpenAI
 from evokey.llm.recorded import Recorded
-from evokey.llm.request import drained
+from evokey.llm.request import drain
 from evokey.types import Message, Spent
 
 ONE, TWO = [Message("user", "one")], [Message("user", "two")]
@@ -285,7 +285,7 @@ def test_a_stream_is_billed_for_what_came(chat: ChatServer, inner: dict[str, Any
     pieces = [f"piece {number:03}, " for number in range(40)]
     chat.play(either(echoed, events(openai_events(pieces))))
     llm = Budgeted(inner, tmp_path / "tally", tokens=5_000)
-    drained(llm.stream(ONE))
+    drain(llm.stream(ONE))
     assert llm.spent_today().answer_tokens == 3
     left = llm.stream(ONE)
     next(left)

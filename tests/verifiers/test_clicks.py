@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evokey.errors import InvalidInput
-from evokey.verifiers.clicks import PositionBias, Showing, estimated, grades
+from evokey.verifiers.clicks import PositionBias, Showing, estimate, grades
 
 LIST = ("a", "b", "c", "d")
 
@@ -84,7 +84,7 @@ def test_clipped_the_mean_grade_is_too_low_and_never_too_high() -> None:
 
 @pytest.mark.parametrize("eta", [0.5, 1.0])
 def test_the_bias_is_estimated_from_a_log_in_which_documents_change_places(eta: float) -> None:
-    found = estimated(simulated(20_000, eta, seed=3, shuffled=0.5))
+    found = estimate(simulated(20_000, eta, seed=3, shuffled=0.5))
     assert found.at(1) == 1.0
     for rank in range(2, 6):
         assert found.at(rank) == pytest.approx(rank**-eta, rel=0.15)
@@ -93,10 +93,10 @@ def test_the_bias_is_estimated_from_a_log_in_which_documents_change_places(eta: 
 
 def test_a_log_that_cannot_tell_is_refused_with_the_way_out() -> None:
     with pytest.raises(InvalidInput, match=r"shown for one query at two ranks.*swap neighbours at random"):
-        estimated(simulated(50, 1.0, seed=4, shuffled=0.0))
+        estimate(simulated(50, 1.0, seed=4, shuffled=0.0))
     silent = [Showing("q", order, frozenset()) for order in (("a", "b"), ("b", "a"))]
     with pytest.raises(InvalidInput, match="no click"):
-        estimated(silent)
+        estimate(silent)
 
 
 def test_options_that_make_no_sense_are_refused() -> None:

@@ -18,7 +18,7 @@ from evokey import checks, ingest
 from evokey.cli import allow, bench, lessons, loop, reading, screen, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
-from evokey.cli.options import HERE, AsJson, At, Reader, Where, component, existing, filter_of, graded
+from evokey.cli.options import HERE, AsJson, At, Reader, Where, component, existing, filter_of, parse_grade
 from evokey.errors import EvokeyError, InvalidInput, UnknownDocument
 from evokey.inspect import accounting
 from evokey.memory import Memory
@@ -160,7 +160,7 @@ def _add_all(memory: Memory, documents: list[Document], sources: Mapping[str, st
     except EvokeyError as error:
         raise type(error)(f"{error} {_describe_stored(memory, documents, start)}") from error
     except KeyboardInterrupt:
-        screen.interrupted(_describe_stored(memory, documents, start), as_json)
+        screen.exit_interrupted(_describe_stored(memory, documents, start), as_json)
 
 
 def _show_share(show: Callable[[int], None], start: int, size: int, share: float) -> None:
@@ -236,7 +236,7 @@ def feedback(
             raise InvalidInput("give a question with --relevant or --irrelevant, or --file with many lessons")
         said = _lessons(file, actor) if file else [_lesson(query or "", relevant, irrelevant, unit, actor)]
         waiting = [bool(one.pop("held", False)) for one in said]
-        with closing(screen.tracked(said, "teaching", as_json, len(said))) as tracked:
+        with closing(screen.track(said, "teaching", as_json, len(said))) as tracked:
             taught = memory.feedback_many(tracked)
         if any(waiting):
             memory.hold(lesson.number for lesson, held in zip(taught, waiting, strict=True) if held)
@@ -249,7 +249,7 @@ def feedback(
 def _lesson(
     query: str, relevant: list[str] | None, irrelevant: list[str] | None, units: list[str] | None, actor: str | None
 ) -> dict[str, Any]:
-    grades = dict(graded(one) for one in relevant or [])
+    grades = dict(parse_grade(one) for one in relevant or [])
     return {"query": query, "relevant": grades, "irrelevant": irrelevant or [], "units": units, "actor": actor}
 
 

@@ -124,7 +124,7 @@ def bench(
 
 def _execute(planned: Sequence[Run], out: Path, outcomes: Iterator[Outcome], as_json: bool) -> list[Outcome]:
     try:
-        return list(screen.tracked(outcomes, "measuring", as_json, len(planned)))
+        return list(screen.track(outcomes, "measuring", as_json, len(planned)))
     except KeyboardInterrupt:
         screen.errors.print(f"interrupted; results so far are kept in {out}, and the same command resumes")
         raise typer.Exit(130) from None
@@ -157,9 +157,7 @@ def speed(
         chosen = _split(parts) or [part for part in speed_.PARTS if part != "rivals" or data is not None]
         found: dict[str, Any] = {"machine": describe(), "documents": documents, "k": speed_.K}
         found = speed_.read_known(out, found)
-        for part, told in screen.tracked(
-            speed_.measure(chosen, documents, data, llm), "measuring", as_json, len(chosen)
-        ):
+        for part, told in screen.track(speed_.measure(chosen, documents, data, llm), "measuring", as_json, len(chosen)):
             found[part] = told
             if out is not None:
                 out.parent.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ def demo(
     """Show how an index learns: index Python's standard library documentation, teach half of the questions, evolve."""
 
     def track(items: Iterable[Any], what: str, total: int) -> Iterable[Any]:
-        return screen.tracked(items, what, as_json, total)
+        return screen.track(items, what, as_json, total)
 
     with screen.report_errors(as_json):
         if (out / "memory" / FILE).exists():  # an earlier run's; whatever else lies there is refused by open

@@ -104,7 +104,7 @@ def learn(
     with screen.report_errors(as_json), existing(at) as memory:
         if not follow:
             tasks = [_task(line, number, actor) for number, line in enumerate(_lines(file), start=1)]
-            reports = [memory.learn(**task) for task in screen.tracked(tasks, "learning", as_json)]
+            reports = [memory.learn(**task) for task in screen.track(tasks, "learning", as_json)]
             _summary(reports, as_json)
             return
         _follow(memory, file, actor, as_json)

@@ -59,7 +59,7 @@ def filter_of(said: list[str] | None) -> Filter | None:
     for one in said or ():
         parts = CONDITION.fullmatch(one)
         if one.lstrip().startswith("{"):
-            more.append(_written(one))
+            more.append(_parse_filter(one))
         elif parts is None:
             raise InvalidFilter(f"--where {one} is not of the form field=value, field<value or field>=value, nor JSON")
         elif parts["sign"] == "=":
@@ -70,7 +70,7 @@ def filter_of(said: list[str] | None) -> Filter | None:
     return checks.filter(And((*several, *more))) if said else None
 
 
-def _written(said: str) -> Filter:
+def _parse_filter(said: str) -> Filter:
     try:
         return checks.filter(checks.json_value(said))
     except InvalidInput as error:
@@ -94,7 +94,7 @@ def _bound(value: str) -> float | str:
         return value
 
 
-def graded(said: str) -> tuple[str, float]:
+def parse_grade(said: str) -> tuple[str, float]:
     """id or id=grade; an id may itself hold an equals sign."""
     id, equals, grade = said.rpartition("=")
     try:

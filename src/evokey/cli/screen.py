@@ -72,7 +72,7 @@ def fail(error: EvokeyError, as_json: bool) -> NoReturn:
     raise typer.Exit(WRONG_USE if isinstance(error, InvalidInput | InvalidSettings) else FAILED)
 
 
-def interrupted(what: str, as_json: bool) -> NoReturn:
+def exit_interrupted(what: str, as_json: bool) -> NoReturn:
     """After Ctrl-C: report what is done, and exit with the usual code."""
     if as_json:
         emit({"error": "Interrupted", "message": what})
@@ -108,7 +108,7 @@ def several(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
-def tracked(items: Iterable[T], what: str, as_json: bool, total: int | None = None) -> Generator[T]:
+def track(items: Iterable[T], what: str, as_json: bool, total: int | None = None) -> Generator[T]:
     """A progress bar on standard error, if it is a terminal."""
     with _progress(as_json) as progress:
         yield from progress.track(items, total=total, description=escape(visible(what)))

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from evokey.cli import screen
-from evokey.cli.options import HERE, AsJson, At, Reader, component, existing, filter_of, graded, not_there
+from evokey.cli.options import HERE, AsJson, At, Reader, component, existing, filter_of, not_there, parse_grade
 from evokey.errors import InvalidInput
 from evokey.inspect import doctor as doctor_
 from evokey.settings import FILE, place
@@ -207,7 +207,7 @@ def protect(
         if query is not None:
             if bool(relevant) == remove:
                 raise InvalidInput("give the documents with --relevant, or --remove to stop protecting the question")
-            memory.protect(query, {} if remove else dict(graded(one) for one in relevant or []))
+            memory.protect(query, {} if remove else dict(parse_grade(one) for one in relevant or []))
         protected = memory.protected_queries()
         if as_json:
             screen.emit({question: dict(grades) for question, grades in protected.items()})

@@ -151,14 +151,14 @@ def _belongs(found: object, module: str) -> bool:
 
 def _candidate(module: str, public: str, found: object, kind: str) -> _Candidate:
     if module == "builtins":
-        return _Candidate((0, _renamed(found, public), False, False, 0, public), public, kind, module, found)
+        return _Candidate((0, _is_renamed(found, public), False, False, 0, public), public, kind, module, found)
     id = f"{module}.{public}"
     undeclared = public not in getattr(sys.modules[module], "__all__", ())
     foreign = _package(getattr(found, "__module__", None) or "") != _package(module)
-    return _Candidate((0, _renamed(found, public), undeclared, foreign, id.count("."), id), id, kind, module, found)
+    return _Candidate((0, _is_renamed(found, public), undeclared, foreign, id.count("."), id), id, kind, module, found)
 
 
-def _renamed(found: object, public: str) -> bool:
+def _is_renamed(found: object, public: str) -> bool:
     return bool(getattr(found, "__name__", public) != public)
 
 
@@ -194,7 +194,7 @@ def _own_members(home: _Candidate, base: type, nearer: tuple[type, ...]) -> Iter
         overridden = any(name in vars(owner) for owner in nearer)
         if kind and _is_public(name) and not overridden:
             # Of two classes as near to a private base the shorter name is the usual one: ExitStack, AsyncExitStack.
-            rank = (len(nearer), _renamed(member, name), False, False, len(home.id), f"{home.id}.{name}")
+            rank = (len(nearer), _is_renamed(member, name), False, False, len(home.id), f"{home.id}.{name}")
             yield _Candidate(rank, f"{home.id}.{name}", kind, home.module, member)
 
 

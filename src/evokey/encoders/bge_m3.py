@@ -97,10 +97,10 @@ class BgeM3:
 
     @property
     def dimension(self) -> int:
-        return 1024 if self.model in (HUB, "bge-m3") else int(self._loaded.model.config.hidden_size)
+        return 1024 if self.model in (HUB, "bge-m3") else int(self._load.model.config.hidden_size)
 
     @property
-    def _loaded(self) -> Weights:
+    def _load(self) -> Weights:
         return _weights(self.model, self.revision, self.device)
 
     def documents(self, texts: Sequence[str]) -> Vectors:
@@ -119,7 +119,7 @@ class BgeM3:
         said = spoken(texts)
         if not said:
             return
-        weights = self._loaded
+        weights = self._load
         with weights.one_at_a_time, torch_threads(self.threads), torch.inference_mode():
             longest = min(self.max_length or weights.longest, weights.longest)
             tokens = weights.tokenizer([texts[row] for row in said], truncation=True, max_length=longest)["input_ids"]
@@ -145,7 +145,7 @@ class BgeM3Sparse(BgeM3):
         bags: list[dict[str, float]] = [{} for _ in texts]
         for row, tokens, hidden in self._hidden(texts):
             weights = self._layer(hidden).relu().squeeze(-1).tolist()
-            words = self._loaded.tokenizer.convert_ids_to_tokens(tokens)
+            words = self._load.tokenizer.convert_ids_to_tokens(tokens)
             for id, word, weight in zip(tokens, words, weights, strict=True):
                 if weight > 0 and id not in self._special:
                     bags[row][word] = max(weight, bags[row].get(word, 0.0))
@@ -159,11 +159,11 @@ class BgeM3Sparse(BgeM3):
 
     @cached_property
     def _layer(self) -> Any:
-        return self._loaded.layer(SPARSE)
+        return self._load.layer(SPARSE)
 
     @cached_property
     def _special(self) -> frozenset[int]:
-        return frozenset(self._loaded.tokenizer.all_special_ids)
+        return frozenset(self._load.tokenizer.all_special_ids)
 
 
 class BgeM3Multi(BgeM3):
@@ -183,4 +183,4 @@ class BgeM3Multi(BgeM3):
 
     @cached_property
     def _layer(self) -> Any:
-        return self._loaded.layer(COLBERT)
+        return self._load.layer(COLBERT)

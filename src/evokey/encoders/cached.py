@@ -101,10 +101,10 @@ class Cached:
         return getattr(self._encoder, "spent", Spent())
 
     def documents(self, texts: Sequence[str]) -> Any:
-        return self._encoded("documents", texts)
+        return self._encode("documents", texts)
 
     def queries(self, texts: Sequence[str]) -> Any:
-        return self._encoded("queries", texts)
+        return self._encode("queries", texts)
 
     def pivots(self, lengths: Scores, average: float) -> Scores | None:
         found: Scores | None = self._encoder.pivots(lengths, average)
@@ -115,7 +115,7 @@ class Cached:
 
     def forget(self, texts: Sequence[str]) -> None:
         """Erase what any encoder that shares the file made of these texts, on both sides."""
-        self.erase([hashed(text) for text in texts])
+        self.erase([hash_texts(text) for text in texts])
 
     def erase(self, hashes: Sequence[bytes]) -> None:
         """The same by hashes of the texts."""
@@ -124,26 +124,26 @@ class Cached:
     def close(self) -> None:
         self._file.close()
 
-    def _encoded(self, side: Side, texts: Sequence[str]) -> Any:
+    def _encode(self, side: Side, texts: Sequence[str]) -> Any:
         if not texts:
             return getattr(self._encoder, side)([])
-        maker = hashed(side, self.identity)
-        keyed = {(hashed(text), maker): text for text in texts}
+        maker = hash_texts(side, self.identity)
+        keyed = {(hash_texts(text), maker): text for text in texts}
         found, encoded = self._file.read(list(keyed)), 0
         while missing := [key for key in keyed if key not in found]:
-            with self._claimed(missing) as mine:
+            with self._claim(missing) as mine:
                 found |= self._file.read(mine)
-                made = self._made(side, {key: keyed[key] for key in mine if key not in found})
+                made = self._make(side, {key: keyed[key] for key in mine if key not in found})
             found |= made
             found |= self._file.read([key for key in missing if key not in found])
             encoded += len(made)
         with self._change:
             self.misses += encoded
             self.hits += len(texts) - encoded
-        return self._arranged([self._unpack(found[hashed(text), maker]) for text in texts])
+        return self._arrange([self._unpack(found[hash_texts(text), maker]) for text in texts])
 
     @contextmanager
-    def _claimed(self, keys: Sequence[Key]) -> Iterator[list[Key]]:
+    def _claim(self, keys: Sequence[Key]) -> Iterator[list[Key]]:
         """Those of the texts that no other thread is encoding; where there are none, after one of them is done."""
         with self._change:
             mine = [key for key in keys if key not in self._busy]
@@ -157,7 +157,7 @@ class Cached:
                 self._busy.difference_update(mine)
                 self._change.notify_all()
 
-    def _made(self, side: Side, keyed: Mapping[Key, str]) -> dict[Key, bytes]:
+    def _make(self, side: Side, keyed: Mapping[Key, str]) -> dict[Key, bytes]:
         """Encoded now, and kept as they come. What comes back is what was kept: a miss gives the bits of a hit."""
         keys, made = list(keyed), dict[Key, bytes]()
         for start in range(0, len(keys), KEPT_AT_ONCE[self.cost]):
@@ -177,7 +177,7 @@ class Cached:
         else:
             yield range(len(texts)), encode(texts)
 
-    def _arranged(self, values: list[Any]) -> Any:
+    def _arrange(self, values: list[Any]) -> Any:
         if self.kind != "dense":
             return values
         if len({len(value) for value in values}) > 1:
@@ -198,7 +198,7 @@ class File:
         self._opened_at: Place | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = self._opened()
+            self._connection = self._open()
         except (OSError, sqlite3.OperationalError) as error:
             raise InvalidSettings(f"{path} cannot be a cache ({error}); give a folder that can be written") from error
 
@@ -206,7 +206,7 @@ class File:
         """What is there of these, whole: a value that does not match its checksum is erased."""
         found: dict[Key, bytes] = {}
         for start in range(0, len(keys), ASKED_AT_ONCE):
-            found |= self._done(partial(_selected, keys[start : start + ASKED_AT_ONCE]), dict[Key, bytes]())
+            found |= self._done(partial(_select, keys[start : start + ASKED_AT_ONCE]), dict[Key, bytes]())
         broken = [key for key, value in found.items() if not _sound(value)]
         if broken:
             log.warning("%s: %d values are damaged, and are computed again", self.path, len(broken))
@@ -217,7 +217,7 @@ class File:
 
     def write(self, values: Mapping[Key, bytes]) -> dict[Key, bytes]:
         """Keep what nobody kept before; what comes back is what the file holds now."""
-        rows = [(*key, _sealed(value)) for key, value in values.items()]
+        rows = [(*key, _seal(value)) for key, value in values.items()]
 
         def insert(connection: sqlite3.Connection) -> int:
             with connection:
@@ -250,14 +250,14 @@ class File:
         """Work on the file; on a new one, where it is damaged or gone. Where it cannot be used, go on without it."""
         with self._lock:
             try:
-                if self._moved():
-                    self._renewed()
+                if self._has_moved():
+                    self._renew()
                 try:
                     return work(self._connection)
                 except sqlite3.DatabaseError as error:
-                    if not _damaged(error):
+                    if not _is_damage(error):
                         raise
-                    self._renewed(error)
+                    self._renew(error)
                     return work(self._connection)
             except sqlite3.OperationalError as error:
                 if without is None:
@@ -265,32 +265,32 @@ class File:
                 log.warning("%s cannot be used now (%s): what is encoded is not kept", self.path, error)
                 return without
 
-    def _moved(self) -> bool:
+    def _has_moved(self) -> bool:
         """Whether the file under this name is no longer the one that was opened."""
         return self._opened_at is None or _place(self.path) != self._opened_at
 
-    def _renewed(self, damage: Exception | None = None) -> None:
+    def _renew(self, damage: Exception | None = None) -> None:
         self._connection.close()
         damaged, self._opened_at = self._opened_at, None
-        self._connection = self._opened(damage, damaged)
+        self._connection = self._open(damage, damaged)
 
-    def _opened(self, damage: Exception | None = None, damaged: Place | None = None) -> sqlite3.Connection:
+    def _open(self, damage: Exception | None = None, damaged: Place | None = None) -> sqlite3.Connection:
         """A connection to a sound file. One process at a time, so that a damaged one is set aside once."""
         with FileLock(f"{self.path}.lock"):
             if damage is not None and _place(self.path) == damaged:
                 self._set_aside(damage)
             try:
-                connection = self._connected()
+                connection = self._connect()
             except sqlite3.DatabaseError as error:
-                if not _damaged(error):
+                if not _is_damage(error):
                     raise
                 self._set_aside(error)
-                connection = self._connected()
+                connection = self._connect()
             self._opened_at = _place(self.path)
         weakref.finalize(self, connection.close)
         return connection
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
         try:
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -319,7 +319,7 @@ class File:
                 part.rename(aside.with_name(aside.name + end))
 
 
-def _selected(keys: Sequence[Key], connection: sqlite3.Connection) -> dict[Key, bytes]:
+def _select(keys: Sequence[Key], connection: sqlite3.Connection) -> dict[Key, bytes]:
     asked = (
         f"SELECT text, maker, value FROM encoded WHERE (text, maker) IN (VALUES {', '.join(['(?, ?)'] * len(keys))})"
     )
@@ -330,7 +330,7 @@ def _selected(keys: Sequence[Key], connection: sqlite3.Connection) -> dict[Key, 
 CHECKSUM = 4
 
 
-def _sealed(value: bytes) -> bytes:
+def _seal(value: bytes) -> bytes:
     return struct.pack("<I", zlib.crc32(value)) + value
 
 
@@ -338,7 +338,7 @@ def _sound(value: Any) -> bool:
     return isinstance(value, bytes) and value[:CHECKSUM] == struct.pack("<I", zlib.crc32(value[CHECKSUM:]))
 
 
-def _damaged(error: sqlite3.DatabaseError) -> bool:
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
     """Whether the file is to blame. SQL that is refused is ours and right, so the file's own description is wrong."""
     blame = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in blame
@@ -352,7 +352,7 @@ def _place(path: Path) -> Place | None:
     return found.st_dev, found.st_ino
 
 
-def hashed(*texts: str) -> bytes:
+def hash_texts(*texts: str) -> bytes:
     """A text as the file knows it."""
     parts = [text.encode("utf-8", "surrogatepass") for text in texts]
     return hashlib.sha256(b"".join(struct.pack("<Q", len(part)) + part for part in parts)).digest()

@@ -49,7 +49,7 @@ class Cohere(Remote):
         kinds = answer.get("embeddings")
         rows = kinds.get("float") if isinstance(kinds, dict) else None
         if not isinstance(rows, list):
-            raise self.service.failed("sent an answer without embeddings of type float. Check model and base_url.")
+            raise self.service.failure("sent an answer without embeddings of type float. Check model and base_url.")
         return rows
 
     def _tokens(self, answer: Mapping[str, Any]) -> Any:

@@ -45,10 +45,10 @@ def folder_of(model: str, revision: str | None = None) -> Path:
         raise InvalidSettings(f"there is no folder {model}; give the folder of a model, or its name on the hub")
     known = preset(model)
     name = known.hub if known else model
-    return _cached(name, revision) or _downloaded(name, revision)
+    return _find_cached(name, revision) or _download(name, revision)
 
 
-def _cached(name: str, revision: str | None) -> Path | None:
+def _find_cached(name: str, revision: str | None) -> Path | None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -62,7 +62,7 @@ def _cached(name: str, revision: str | None) -> Path | None:
     return folder if whole else None
 
 
-def _downloaded(name: str, revision: str | None) -> Path:
+def _download(name: str, revision: str | None) -> Path:
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
 

@@ -78,10 +78,10 @@ class Remote:
         return f"{type(self).__name__}({self.identity})"
 
     def documents(self, texts: Sequence[str]) -> Vectors:
-        return self._encoded(texts, "document")
+        return self._encode(texts, "document")
 
     def queries(self, texts: Sequence[str]) -> Vectors:
-        return self._encoded(texts, "query")
+        return self._encode(texts, "query")
 
     def _body(self, texts: Sequence[str], side: str) -> dict[str, Any]:
         raise NotImplementedError
@@ -93,7 +93,7 @@ class Remote:
     def _tokens(self, answer: Mapping[str, Any]) -> Any:
         raise NotImplementedError
 
-    def _encoded(self, texts: Sequence[str], side: str) -> Vectors:
+    def _encode(self, texts: Sequence[str], side: str) -> Vectors:
         made = list(self.stream(texts, side))
         vectors = np.zeros((len(texts), self._dimension or 0), np.float32)
         for places, rows in made:
@@ -105,11 +105,11 @@ class Remote:
         was answered before or beside a failure has been given when the failure is raised."""
         said = {number: _cut(text, self._longest) for number, text in enumerate(texts) if text.strip()}
         batches = list(self._batches(said))
-        asked = lambda batch: self._asked([said[number] for number in batch], side)  # noqa: E731
+        asked = lambda batch: self._request([said[number] for number in batch], side)  # noqa: E731
         for place, rows in self.service.as_completed(asked, batches):
             yield batches[place], rows
         if texts and self._dimension is None:
-            self._asked(["dimension"], side)
+            self._request(["dimension"], side)
         empty = [number for number in range(len(texts)) if number not in said]
         if empty:
             yield empty, np.zeros((len(empty), self._dimension or 0), np.float32)
@@ -127,30 +127,30 @@ class Remote:
         if batch:
             yield batch
 
-    def _asked(self, texts: Sequence[str], side: str) -> Vectors:
+    def _request(self, texts: Sequence[str], side: str) -> Vectors:
         begun = time.perf_counter()
         answer = self.service.post(self.path, self._body(texts, side))
         self._count(answer, time.perf_counter() - begun)
-        return self._checked(self._rows(answer, len(texts)), len(texts))
+        return self._check(self._rows(answer, len(texts)), len(texts))
 
     def _count(self, answer: Mapping[str, Any], seconds: float) -> None:
         tokens = self.service.tokens(self._tokens(answer)) or 0
         with self._counting:
             self.spent += Spent(1, tokens, 0, tokens * self._price / 1e6, seconds)
 
-    def _checked(self, rows: Sequence[Any], count: int) -> Vectors:
+    def _check(self, rows: Sequence[Any], count: int) -> Vectors:
         """The rows as unit vectors, or an error: nothing is kept of an answer that is wrong in one place."""
         if len(rows) != count:
-            raise self.service.failed(f"answered with {len(rows)} vectors for {count} texts. {UNKEPT}")
+            raise self.service.failure(f"answered with {len(rows)} vectors for {count} texts. {UNKEPT}")
         try:
             vectors = np.stack([_numbers(row) for row in rows])
         except (ValueError, TypeError, OverflowError, binascii.Error):
-            raise self.service.failed(
+            raise self.service.failure(
                 f"sent vectors that are no lists of numbers, all of one length. {UNKEPT}"
             ) from None
         self._check_dimension(vectors.shape[1])
         if not np.isfinite(vectors).all():
-            raise self.service.failed(f"sent a vector with numbers that are not finite. {UNKEPT}")
+            raise self.service.failure(f"sent a vector with numbers that are not finite. {UNKEPT}")
         return np.asarray(_unit(vectors), np.float32)
 
     def expect(self, dimension: int) -> None:
@@ -162,7 +162,7 @@ class Remote:
         with self._counting:
             self._dimension = self._dimension or dimension
         if dimension != self._dimension:
-            raise self.service.failed(
+            raise self.service.failure(
                 f"sent vectors of {dimension} dimensions where {self.model} has {self._dimension}. "
                 f"Check model and dimensions."
             )

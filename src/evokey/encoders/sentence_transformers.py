@@ -87,7 +87,7 @@ class SentenceTransformers:
         with self._one_at_a_time:
             from sentence_transformers import SentenceTransformer
 
-            model = loaded(SentenceTransformer, self.model, self.revision, self.device)
+            model = load(SentenceTransformer, self.model, self.revision, self.device)
             if self.max_length is not None:
                 self._check_length(model[0])
                 model.max_seq_length = self.max_length
@@ -127,7 +127,7 @@ class TokenVectors(SentenceTransformers):
         return [int(id) for id in self._model.tokenizer.all_special_ids]
 
 
-def loaded(kind: Any, model: str, revision: str | None, device: str | None) -> Any:
+def load(kind: Any, model: str, revision: str | None, device: str | None) -> Any:
     """A model of a class of sentence-transformers, from wherever it lies."""
     folder, place = folder_of(model, revision), device_of(device)
     with quiet():

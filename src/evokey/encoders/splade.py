@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from evokey.encoders.hub import identity_of
-from evokey.encoders.sentence_transformers import loaded, positive, spoken, torch_threads
+from evokey.encoders.sentence_transformers import load, positive, spoken, torch_threads
 from evokey.protocols import Bag, Cost
 from evokey.registry import needs
 from evokey.types import Scores
@@ -77,4 +77,4 @@ class Splade:
         with self._one_at_a_time:
             from sentence_transformers import SparseEncoder
 
-            return loaded(SparseEncoder, self.model, self.revision, self.device)
+            return load(SparseEncoder, self.model, self.revision, self.device)

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from evokey.encoders.cached import Cached, hashed
+from evokey.encoders.cached import Cached, hash_texts
 from evokey.protocols import Encoder
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ class Staged:
 
     def documents(self, texts: Sequence[str]) -> Any:
         if self._path is not None:
-            self._waiting.update(map(hashed, texts))
+            self._waiting.update(map(hash_texts, texts))
         return self._encoder.documents(texts)
 
     def clear(self) -> None:

@@ -54,12 +54,12 @@ class LLMExpander(ABC):
         """One question to the model; the query and the values go into the prompt's places."""
         try:
             completion = self.llm.complete(
-                self.prompt.filled(query=query, **values), max_tokens=self.max_tokens, temperature=self.temperature
+                self.prompt.fill(query=query, **values), max_tokens=self.max_tokens, temperature=self.temperature
             )
         except ServiceFailed as error:
             raise ExpansionFailed(f"{self.name} got no answer from {self.llm.identity}: {error}") from error
         pieces = self.units(completion.text, query)
-        if len(pieces) > 1 and not completion.finished and not _closed(completion.text):
+        if len(pieces) > 1 and not completion.finished and not _is_closed(completion.text):
             pieces = pieces[:-1]  # it stops in the middle of the last one
         words = f"{self.prompt.words} {values.get('task', '')}"
         found = tidy(pieces, query, words, most=self.most, longest=self.longest)
@@ -96,7 +96,7 @@ def one_of(name: str, option: str, value: str, known: Sequence[str]) -> None:
         raise InvalidSettings(f"expander {name!r} knows no {option} {value!r}; choose one of: {', '.join(known)}")
 
 
-def _closed(text: str) -> bool:
+def _is_closed(text: str) -> bool:
     return bool(re.search(r"<\s*/\s*(?:expansion|response)\s*>", text, re.IGNORECASE))
 
 

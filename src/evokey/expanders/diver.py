@@ -14,7 +14,7 @@ from typing import ClassVar
 from evokey.errors import ExpansionFailed
 from evokey.expanders import parse, units
 from evokey.expanders.base import LLMExpander, Told, check
-from evokey.expanders.units import LONGEST, MOST, shortened, tidy
+from evokey.expanders.units import LONGEST, MOST, shorten, tidy
 from evokey.llm.prompts import Prompt
 from evokey.protocols import LLM, Look
 from evokey.types import Document, Expansion, Spent, Unit
@@ -51,7 +51,7 @@ class Diver(LLMExpander):
         told: list[Told] = []
         wording = query
         for number in range(self.rounds):
-            found = self._shown(look(wording, self.documents))
+            found = self._passages(look(wording, self.documents))
             try:
                 told.append(self.ask(query, wording=wording, passages=found))
             except ExpansionFailed as error:
@@ -64,6 +64,6 @@ class Diver(LLMExpander):
         kept = tidy(latest, query, most=self.most, longest=self.longest)
         return self.expansion(query, kept, sum((round.spent for round in told), Spent()), told[-1].model)
 
-    def _shown(self, documents: Sequence[Document]) -> str:
-        texts = [shortened(f"{one.title} {one.text}", self.passage) for one in documents[: self.documents]]
+    def _passages(self, documents: Sequence[Document]) -> str:
+        texts = [shorten(f"{one.title} {one.text}", self.passage) for one in documents[: self.documents]]
         return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1)) or "(nothing was found)"

@@ -74,7 +74,7 @@ def answer(text: str, mark: str = "expansion") -> str:
     """The part of a text that is the answer: what stands in the marked place, or what is left without thoughts."""
     text = text[:LONGEST].replace("\r\n", "\n").replace("\0", " ").replace("’", "'")
     spoken = _GIVEN.sub(" ", _without_thoughts(text))
-    found = _marked(spoken, mark)
+    found = _between_marks(spoken, mark)
     if found:
         return found
     opened = _THOUGHT_OPENS.search(spoken)
@@ -82,7 +82,7 @@ def answer(text: str, mark: str = "expansion") -> str:
     *_, last = [None, *_HEADED.finditer(spoken)]
     if last and spoken[last.end() :].strip():
         spoken = spoken[last.end() :]
-    return spoken.strip() or _marked(text, mark, closed=True)
+    return spoken.strip() or _between_marks(text, mark, closed=True)
 
 
 def _without_thoughts(text: str) -> str:
@@ -99,7 +99,7 @@ def _without_thoughts(text: str) -> str:
     return "\n".join([*kept, text[at:]])
 
 
-def _marked(text: str, mark: str, closed: bool = False) -> str:
+def _between_marks(text: str, mark: str, closed: bool = False) -> str:
     """The longest text between the marks; a last one that was never closed counts too, unless closed is asked."""
     found: list[str] = []
     start: int | None = None
@@ -134,13 +134,13 @@ def passage(text: str) -> list[str]:
         lines = [
             line for line in block.splitlines() if not (_RULE.match(line) and line.strip()) and not _HEADING.match(line)
         ]
-        for paragraph in "\n".join(_listed(line) for line in lines).split("\n\n"):
+        for paragraph in "\n".join(_list_item(line) for line in lines).split("\n\n"):
             found += [_entry(sentence) for sentence in sentences(_GREETING.sub("", _TAG.sub(" ", paragraph).lstrip()))]
     told = [re.sub(r":\s*\(?\d{1,2}[.)]?$", ":", one) for one in found]
     return [one for one in told if one and not one.endswith((":", "：")) and not _CHATTER.match(one)]
 
 
-def _listed(line: str) -> str:
+def _list_item(line: str) -> str:
     """A list's entry stands by itself."""
     return f"\n\n{_BULLET.sub('', line)}\n\n" if _BULLET.match(line) else line
 
@@ -271,7 +271,7 @@ def poles(text: str) -> tuple[list[str], list[str]]:
     wanted: list[str] = []
     unwanted: list[str] = []
     side: list[str] | None = None
-    for label, rest in _labelled(text[:LONGEST]):
+    for label, rest in _labels(text[:LONGEST]):
         if _NEGATIVE.fullmatch(label) or _UNWANTED.fullmatch(label):
             side = unwanted
         elif _WANTED.fullmatch(label):
@@ -281,7 +281,7 @@ def poles(text: str) -> tuple[list[str], list[str]]:
     return wanted, unwanted
 
 
-def _labelled(text: str) -> Iterator[tuple[str, str]]:
+def _labels(text: str) -> Iterator[tuple[str, str]]:
     """The lines, each with the label before it, or with itself as label where it is a heading."""
     data = loose_json(text)
     if isinstance(data, dict):
@@ -330,7 +330,7 @@ _PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»"}
 
 
 def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
-    at = _skipped(text, at)
+    at = _skip(text, at)
     first = text[at : at + 1]
     if first and first in "[{" and depth < DEEPEST:
         return (_array if first == "[" else _object)(text, at + 1, depth + 1)
@@ -344,12 +344,12 @@ def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
 def _array(text: str, at: int, depth: int) -> tuple[list[Any], int]:
     found: list[Any] = []
     while True:
-        at = _skipped(text, at)
+        at = _skip(text, at)
         if at >= len(text) or text[at] in "]}":
             return found, min(at + 1, len(text))
         value, end = _value(text, at, depth)
         at = max(end, at + 1)
-        after = _skipped(text, at)
+        after = _skip(text, at)
         if text[after : after + 1] == ":":  # a key in a list: its value comes next
             value, at = _value(text, after + 1, depth)
         found.append(value)
@@ -358,11 +358,11 @@ def _array(text: str, at: int, depth: int) -> tuple[list[Any], int]:
 def _object(text: str, at: int, depth: int) -> tuple[dict[str, Any], int]:
     found: dict[str, Any] = {}
     while True:
-        at = _skipped(text, at)
+        at = _skip(text, at)
         if at >= len(text) or text[at] in "]}":
             return found, min(at + 1, len(text))
         key, end = _value(text, at, depth)
-        at = _skipped(text, max(end, at + 1))
+        at = _skip(text, max(end, at + 1))
         if text[at : at + 1] != ":":
             found[str(len(found))] = key
             continue
@@ -379,16 +379,16 @@ def _string(text: str, at: int) -> tuple[str, int]:
     while True:
         end = text.find(close, at + 1)
         if end < 0:
-            return _unescaped(text[start:]), len(text)
+            return _unescape(text[start:]), len(text)
         at = end
         if text[end - 1] != "\\" and re.match(r"\s*(?:[,:\]}]|//|\Z|\n)", text[end + 1 : end + 40]):
-            return _unescaped(text[start:end]), end + 1
+            return _unescape(text[start:end]), end + 1
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return re.sub(r"\\(.)", lambda one: " " if one[1] in "nrt" else one[1], text, flags=re.DOTALL)
 
 
-def _skipped(text: str, at: int) -> int:
+def _skip(text: str, at: int) -> int:
     space = _SPACE.match(text, at)
     return space.end() if space else at

@@ -15,7 +15,7 @@ from evokey.encoders.bm25 import STOP_WORDS
 from evokey.encoders.words import split
 from evokey.errors import ExpansionFailed, InvalidSettings
 from evokey.expanders.base import check, one_of
-from evokey.expanders.units import LONGEST, handfuls, shortened, tidy
+from evokey.expanders.units import LONGEST, handfuls, shorten, tidy
 from evokey.keys.sentences import lead
 from evokey.protocols import Look
 from evokey.types import Document, Expansion, Unit
@@ -51,7 +51,7 @@ class PRF:
 
     def _leads(self, documents: Sequence[Document]) -> list[Unit]:
         leads = [lead(f"{one.title}. {one.text}" if one.title else one.text, LEAD)[0] for one in documents]
-        return [Unit(shortened(text, LONGEST)) for text in leads]
+        return [Unit(shorten(text, LONGEST)) for text in leads]
 
     def _words(self, query: str, documents: Sequence[Document]) -> list[Unit]:
         """The heaviest words of the mixture. The query's own take their places in it and are not repeated."""

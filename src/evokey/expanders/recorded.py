@@ -40,7 +40,7 @@ class Recorded:
         check(self.name, units=units, longest=longest)
         self._file, self._split, self._most, self._longest = Path(file), split, units, longest
         texts = dict(_records(self._file))
-        named = _named(queries, self._file)
+        named = _query_ids(queries, self._file)
         self._known = {normal(id): text for id, text in reversed(texts.items())}
         self._known |= {normal(query): texts[id] for id, query in reversed(named.items()) if id in texts}
         made = digest(*(part for pair in sorted(texts.items()) for part in pair))
@@ -86,7 +86,7 @@ def _enumerates(text: str) -> bool:
     return len(parts) > 6 and len(text.split()) <= 4 * len(parts)
 
 
-def _named(queries: str | Path | Mapping[str, str] | None, file: Path) -> dict[str, str]:
+def _query_ids(queries: str | Path | Mapping[str, str] | None, file: Path) -> dict[str, str]:
     if isinstance(queries, Mapping):
         return dict(queries)
     beside = file.parent.parent / "queries.jsonl"

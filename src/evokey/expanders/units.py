@@ -66,7 +66,7 @@ def tidy(
     seen: list[str] = []
     considered = list(pieces)[:CONSIDERED]
     for number, piece in enumerate(considered, 1):
-        unit = Unit(shortened(piece.text, longest), piece.positive)
+        unit = Unit(shorten(piece.text, longest), piece.positive)
         said = normal(unit.text)
         cut_off = bool(told) and number == len(considered) and any(one.startswith(said) for one in [asked, *seen])
         repeated = any(said == other or _alike(said, other) for other in seen)
@@ -141,7 +141,7 @@ def handfuls(terms: Iterable[str], positive: bool = True, query: str = "") -> li
     return [Unit(", ".join(group), positive) for group in groups]
 
 
-def shortened(text: str, longest: int = LONGEST) -> str:
+def shorten(text: str, longest: int = LONGEST) -> str:
     """White space made single, control characters out, and the end cut off between words where it is too long."""
     text = "".join(" " if not one.isprintable() else one for one in text).encode("utf-8", "ignore").decode()
     text = " ".join(text.split())

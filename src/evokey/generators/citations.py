@@ -83,13 +83,13 @@ _BUT = re.compile(r"\b(?:but|however|although|though)\b", re.IGNORECASE)
 _PLAIN = re.compile(rf"(?<![^\W\d_])(?:(?!{_NOUN}\b|and\b|no\b|number\b)[^\W\d_]{{2,}}+[ ]){{2}}(?=\S)", re.IGNORECASE)
 
 
-def shown(answer: str, count: int) -> str:
+def tidy_answer(answer: str, count: int) -> str:
     """An answer as readers see it: passages 1 to count marked [n], marks of others gone; empty if it says nothing."""
     text = _tidy(answer, count)
     return "" if _says_nothing(text) else text
 
 
-def cited(text: str) -> list[int]:
+def citation_numbers(text: str) -> list[int]:
     """The numbers a shown text marks, in order of first mention."""
     return list(dict.fromkeys(int(mark[1]) for mark in _SHOWN.finditer(text) if mark[1]))
 
@@ -107,7 +107,7 @@ def _tidy(answer: str, count: int) -> str:
         text = _LABEL.sub("", _TAGS.sub("", answer))
         text = _MARKS.sub(lambda found: _mark(found, count), text[: _half(text)])
         sources = _SOURCES.search(text)
-        if sources and cited(text[: sources.start()]):
+        if sources and citation_numbers(text[: sources.start()]):
             text = text[: sources.start()]
         text = text.strip()
         if text == answer:
@@ -174,4 +174,4 @@ def _says_nothing(text: str) -> bool:
     """Whether a short answer says that there is none. One that goes on with "but", and cites, says something."""
     if len(text) > SHORT or not _NOTHING.match(text):
         return not re.search(r"\w", text)
-    return not (cited(text) and _BUT.search(text))
+    return not (citation_numbers(text) and _BUT.search(text))

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from evokey.errors import InvalidQuery, InvalidSettings, LLMFailed
-from evokey.generators.citations import certain, cited, shown
+from evokey.generators.citations import certain, citation_numbers, tidy_answer
 from evokey.llm.answers import THOUGHT, answer_of
-from evokey.llm.prompts import Prompt, packaged
+from evokey.llm.prompts import Prompt, load_packaged
 from evokey.llm.request import passed_on
 from evokey.protocols import LLM
 from evokey.types import Answer, Completion, Document, Hit, Message
@@ -57,8 +57,8 @@ class Cited:
                 raise InvalidSettings(f"generator 'cited' needs {option} ≥ 1, not {count!r}")
         self.llm, self.passages, self.passage_tokens = llm, passages, passage_tokens
         self.context, self.max_tokens, self.temperature = context, max_tokens, temperature
-        self.closed_book, self.prompt = closed_book, prompt or packaged("cited", "generators")
-        self.closed_prompt = packaged("closed-book", "generators")
+        self.closed_book, self.prompt = closed_book, prompt or load_packaged("cited", "generators")
+        self.closed_prompt = load_packaged("closed-book", "generators")
         used = [self.prompt, *([self.closed_prompt] if closed_book else [])]
         self.identity = "/".join([self.name, llm.identity, *(one.hash[:12] for one in used)])
         room = self._room("")
@@ -74,7 +74,7 @@ class Cited:
         if asking is None:
             return self._nothing(query)
         told = self.llm.complete(asking.messages, max_tokens=self.max_tokens, temperature=self.temperature)
-        return self._answered(query, asking, told)
+        return self._make_answer(query, asking, told)
 
     def stream(self, query: str, hits: Sequence[Hit]) -> Generator[str, None, Answer]:
         """Pieces of the answer as soon as nothing to come can change them.
@@ -99,7 +99,7 @@ class Cited:
             if len(so_far) > len(given) and so_far.startswith(given):
                 yield so_far[len(given) :]
                 given = so_far
-        answer = self._answered(query, asking, told)
+        answer = self._make_answer(query, asking, told)
         rest = answer.text[len(given) :] if answer.text.startswith(given) else f"\n{answer.text}"
         if rest:
             yield rest
@@ -123,25 +123,25 @@ class Cited:
             texts = [_one_line(hit.document) for hit in used]
             level = min(self.passage_tokens, _level([tokens(text) for text in texts], room))
             lines = [f"[{number}] {cut(text, level)}" for number, text in enumerate(texts, 1)]
-            return Asking(self.prompt.filled(query=query, passages="\n".join(lines)), used)
-        return Asking(self.closed_prompt.filled(query=query), ()) if self.closed_book else None
+            return Asking(self.prompt.fill(query=query, passages="\n".join(lines)), used)
+        return Asking(self.closed_prompt.fill(query=query), ()) if self.closed_book else None
 
     def _room(self, query: str) -> int:
         """Tokens left for passages; the number before each costs a few."""
-        fixed = sum(tokens(message.text) for message in self.prompt.filled(query=query, passages="")) + OWN
+        fixed = sum(tokens(message.text) for message in self.prompt.fill(query=query, passages="")) + OWN
         return self.context - self.max_tokens - fixed - 6 * self.passages
 
     def _nothing(self, query: str) -> Answer:
         return Answer(query, "", (), (), self.llm.identity)
 
-    def _answered(self, query: str, asking: Asking, told: Completion) -> Answer:
+    def _make_answer(self, query: str, asking: Asking, told: Completion) -> Answer:
         said = answer_of(told.text)
         model = told.model or self.llm.identity
         if not said:
             why = "the model ended" if told.finished else f"it was cut off after {self.max_tokens}: raise max_tokens"
             raise LLMFailed(f"{model} returned only its reasoning and no answer ({why})")
-        text = shown(said, len(asking.hits))
-        ids = [asking.hits[number - 1].id for number in cited(text) if 1 <= number <= len(asking.hits)]
+        text = tidy_answer(said, len(asking.hits))
+        ids = [asking.hits[number - 1].id for number in citation_numbers(text) if 1 <= number <= len(asking.hits)]
         return Answer(query, text, tuple(dict.fromkeys(ids)), asking.hits, model, told.spent, told.finished)
 
 

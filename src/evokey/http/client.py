@@ -118,15 +118,15 @@ class Service:
         """The JSON object that the service answers."""
         answer = self.ask(path, body)
         if not isinstance(answer, dict):
-            raise self.failed(
+            raise self.failure(
                 f"answered with a {type(answer).__name__} where a JSON object is expected. Check base_url."
             )
         return answer
 
     def ask(self, path: str, body: Mapping[str, Any]) -> Any:
         """The same for services that answer with a list."""
-        with self._sent(path, body, lambda response, _: self._whole(response)) as content:
-            return self._parsed(content)
+        with self._send(path, body, lambda response, _: self._whole(response)) as content:
+            return self._parse(content)
 
     def together(self, work: Callable[[Piece], Done], pieces: Sequence[Piece]) -> list[Done]:
         """Several calls at once, as many as may run in parallel; results in order. The first failure ends them all."""
@@ -149,30 +149,30 @@ class Service:
 
     def stream(self, path: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The data of each server-sent event, until the service is done. Only the beginning is tried again."""
-        with self._sent(path, {**body, "stream": True}, self._pieces) as pieces:
+        with self._send(path, {**body, "stream": True}, self._pieces) as pieces:
             try:
                 for data in reply.events(reply.lines(pieces)):
                     if data == LAST_EVENT:
                         return
                     yield self._event(data)
             except (httpx.TransportError, httpx.DecodingError) as error:
-                raise self.failed(f"ended in the middle of its answer ({_kind(error)}). Try again.") from None
+                raise self.failure(f"ended in the middle of its answer ({_kind(error)}). Try again.") from None
             except network.TooLarge:
                 raise self._too_large() from None
 
-    def failed(self, what: str) -> ServiceFailed:
+    def failure(self, what: str) -> ServiceFailed:
         """An error of this service, to be raised: what it did, and what to do."""
-        return self._failure(f"{self.provider.name} ({self.base_url}) {self._scrubbed(what)}")
+        return self._failure(f"{self.provider.name} ({self.base_url}) {self._scrub(what)}")
 
     def in_order(self, entries: Any, count: int) -> list[dict[str, Any]]:
         """The entries of an answer in the order of what was sent, by the index that each must carry, once."""
         if not (isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)):
-            raise self.failed("sent an answer without a list of entries. Check base_url and format.")
+            raise self.failure("sent an answer without a list of entries. Check base_url and format.")
         if len(entries) != count:
-            raise self.failed(f"answered with {len(entries)} entries for {count} texts. {UNKEPT}")
+            raise self.failure(f"answered with {len(entries)} entries for {count} texts. {UNKEPT}")
         placed = {entry["index"]: entry for entry in entries if type(entry.get("index")) is int}
         if placed.keys() != set(range(count)):
-            raise self.failed(
+            raise self.failure(
                 f"numbered the entries of its answer wrongly: each of 0 to {count - 1} must occur once. {UNKEPT}"
             )
         return [placed[number] for number in range(count)]
@@ -182,7 +182,7 @@ class Service:
         if type(count) is not int or count < 0:
             return None
         if count > MOST_TOKENS:
-            raise self.failed(
+            raise self.failure(
                 f"says that one call took {count} tokens, and no call takes more than {MOST_TOKENS}. {UNKEPT}"
             )
         return count
@@ -194,15 +194,15 @@ class Service:
                 self._client = None
 
     def _event(self, data: str) -> dict[str, Any]:
-        event = self._parsed(data.encode())
+        event = self._parse(data.encode())
         if not isinstance(event, dict):
-            raise self.failed("sent an event that is not a JSON object. Check base_url.")
+            raise self.failure("sent an event that is not a JSON object. Check base_url.")
         if event.get("error"):
-            raise self.failed(f"ended in the middle of its answer: {reply.line(reply.message_of(event))}. Try again.")
+            raise self.failure(f"ended in the middle of its answer: {reply.line(reply.message_of(event))}. Try again.")
         return event
 
     @contextmanager
-    def _sent(self, path: str, body: Mapping[str, Any], take: Take[Taken]) -> Iterator[Taken]:
+    def _send(self, path: str, body: Mapping[str, Any], take: Take[Taken]) -> Iterator[Taken]:
         """What is taken from a successful response, open. Trying again happens before it is handed out, never after."""
         content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
         self._check_breaker()
@@ -211,47 +211,47 @@ class Service:
             with self._room, ExitStack() as opened:
                 end += self._pace.wait()
                 deadline = network.Deadline(min(self._timeout, end - self._now()), self._now)
-                taken = self._tried(self._request(path, content, deadline), deadline, take, opened)
+                taken = self._try(self._request(path, content, deadline), deadline, take, opened)
                 if not isinstance(taken, Trouble):
-                    self._breaker.worked()
+                    self._breaker.note_success()
                     yield taken
                     return
             self._pause(taken, attempt, end)
 
     def _request(self, path: str, content: bytes, deadline: network.Deadline) -> httpx.Request:
         address, limits = f"{self.base_url}/{path.lstrip('/')}", {"timeout": deadline.timeouts()}
-        return self._connected().build_request(
+        return self._connect().build_request(
             "POST", address, content=content, headers=self._headers(), extensions=limits
         )
 
-    def _tried(
+    def _try(
         self, request: httpx.Request, deadline: network.Deadline, take: Take[Taken], opened: ExitStack
     ) -> Taken | Trouble:
         """What is taken from a response of success, or the trouble instead; trouble that will not pass is raised."""
         try:
-            response = self._connected().send(request, stream=True, follow_redirects=False)
+            response = self._connect().send(request, stream=True, follow_redirects=False)
             opened.callback(response.close)
             if response.is_success:
                 return take(response, deadline)
-            return self._refused(response, self._whole(response))
+            return self._refusal(response, self._whole(response))
         except httpx.TransportError as error:
-            return Trouble(self._unreached(error))
+            return Trouble(self._describe_unreachable(error))
 
     def _check_breaker(self) -> None:
         left = self._breaker.left()
         if left:
-            raise self.failed(
+            raise self.failure(
                 f"is not called: it has just failed, and will be tried in {left:.0f} s. Set rest to change this pause."
             )
 
-    def _refused(self, response: httpx.Response, content: bytes) -> Trouble:
+    def _refusal(self, response: httpx.Response, content: bytes) -> Trouble:
         status, said = response.status_code, reply.message(content)
         trouble = Trouble(
             f"answered {status}{f': {reply.line(said)}' if said else ''}. {self._advice(status)}",
             reply.pause_of(response.headers.get("retry-after")),
         )
         if (status not in PASSING and status < 500) or b"insufficient_quota" in content:
-            failure = self.failed(trouble.what)
+            failure = self.failure(trouble.what)
             failure.refused = status in REFUSING
             raise failure
         return trouble
@@ -262,11 +262,11 @@ class Service:
         pause = grown if trouble.pause is None else trouble.pause + FIRST_PAUSE * self._chance()
         over = self._over(trouble, attempt, self._now() + pause >= end)
         if over is not None:
-            self._breaker.failed()
-            raise self.failed(trouble.what + over)
+            self._breaker.note_failure()
+            raise self.failure(trouble.what + over)
         log.info(
             "%s %s Trying again in %.1f s (%d of %d)",
-            self.provider.name, self._scrubbed(trouble.what), pause, attempt + 1, self._retries,
+            self.provider.name, self._scrub(trouble.what), pause, attempt + 1, self._retries,
         )  # fmt: skip
         self._sleep(pause)
 
@@ -289,25 +289,25 @@ class Service:
         try:
             return b"".join(network.body(response, self._largest))
         except httpx.DecodingError as error:
-            raise self.failed(f"sent an answer that cannot be unpacked: {error}. Check base_url.") from None
+            raise self.failure(f"sent an answer that cannot be unpacked: {error}. Check base_url.") from None
         except network.TooLarge:
             raise self._too_large() from None
 
     def _too_large(self) -> ServiceFailed:
-        return self.failed(f"answered with more than {self._largest / 2**20:.1f} MB. Ask for less at once.")
+        return self.failure(f"answered with more than {self._largest / 2**20:.1f} MB. Ask for less at once.")
 
-    def _parsed(self, content: bytes) -> Any:
+    def _parse(self, content: bytes) -> Any:
         try:
             answer = json.loads(content.decode("utf-8"))
         except (ValueError, RecursionError):
             start = content[: reply.LONGEST_MESSAGE].decode("utf-8", "replace")
-            raise self.failed(f"sent what is not JSON: {reply.line(start)!r}. Check base_url.") from None
+            raise self.failure(f"sent what is not JSON: {reply.line(start)!r}. Check base_url.") from None
         wrong = reply.nonsense(answer)
         if wrong is not None:
-            raise self.failed(f"sent an answer with {wrong}. {UNKEPT}")
+            raise self.failure(f"sent an answer with {wrong}. {UNKEPT}")
         return answer
 
-    def _unreached(self, error: httpx.TransportError) -> str:
+    def _describe_unreachable(self, error: httpx.TransportError) -> str:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             why = f"{_kind(error)}: {reply.line(str(error))}"
             return f"could not be reached ({why}). Is it running, and is base_url right?"
@@ -336,7 +336,7 @@ class Service:
         if key is None:
             return headers
         if not (key.isascii() and key.isprintable()) or " " in key:
-            raise self.failed(
+            raise self.failure(
                 f"was not asked: {self._key_env} contains characters that are not allowed in a key. Set it again."
             )
         bearer = self.provider.key_header == "Authorization"
@@ -354,12 +354,12 @@ class Service:
             )
         return key
 
-    def _scrubbed(self, text: str) -> str:
+    def _scrub(self, text: str) -> str:
         key = os.environ.get(self._key_env, "").strip() if self._key_env else ""
         whole = text.replace(key, "…") if key else text
         return " ".join("…" if MASK in word else word for word in whole.split(" "))
 
-    def _connected(self) -> httpx.Client:
+    def _connect(self) -> httpx.Client:
         with self._making:
             if self._client is None:
                 self._client = network.client(self.parallel)

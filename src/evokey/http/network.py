@@ -70,14 +70,14 @@ def body(response: httpx.Response, largest: int) -> Iterator[bytes]:
         raise httpx.DecodingError(f"it is packed as {packed[:20]!r}")
     pieces = response.iter_raw()
     size = 0
-    for piece in _unpacked(pieces, PACKED[packed]) if packed in PACKED else pieces:
+    for piece in _unpack(pieces, PACKED[packed]) if packed in PACKED else pieces:
         size += len(piece)
         if size > largest:
             raise TooLarge
         yield piece
 
 
-def _unpacked(pieces: Iterable[bytes], window: int) -> Iterator[bytes]:
+def _unpack(pieces: Iterable[bytes], window: int) -> Iterator[bytes]:
     unpacker = zlib.decompressobj(window)
     try:
         for packed in pieces:
@@ -177,11 +177,11 @@ class Breaker:
                 self._closed_until = self._now() + self._rest
             return max(left, 0.0)
 
-    def failed(self) -> None:
+    def note_failure(self) -> None:
         with self._lock:
             self._closed_until = self._now() + self._rest if self._rest else None
 
-    def worked(self) -> None:
+    def note_success(self) -> None:
         with self._lock:
             self._closed_until = None
 

@@ -39,7 +39,7 @@ def documents(file: File) -> Iterator[Document]:
     elif ending in TABLES:
         yield from _table(file.path, TABLES[ending])
     else:
-        text = decoded(str(file.path), _bytes(file.path, LONGEST_FILE))
+        text = decode(str(file.path), _bytes(file.path, LONGEST_FILE))
         heading = markdown.title(text) if ending in MARKDOWN else ""
         title = heading if 0 < len(heading) <= checks.LONGEST_TITLE else file.path.stem
         yield Document(file.id, text, title, {"path": file.id})
@@ -52,7 +52,7 @@ def named_by_path(file: File) -> bool:
 
 def _table(path: Path, separator: str) -> Iterator[Document]:
     """A table with a header line; cells that are no field of evokey's own become metadata, numbers as numbers."""
-    lines = io.StringIO(decoded(str(path), _bytes(path)), newline="")
+    lines = io.StringIO(decode(str(path), _bytes(path)), newline="")
     rows = csv.DictReader(lines, delimiter=separator, strict=True)
     try:
         for name, count in Counter(rows.fieldnames or ()).most_common(1):
@@ -90,7 +90,7 @@ def records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 where = f"{path}, line {number}"
                 if len(line) > LONGEST_LINE:
                     raise InvalidDocument(f"{where} has over {LONGEST_LINE:,} bytes; split the document")
-                text = decoded(where, line)
+                text = decode(where, line)
                 if text.strip():
                     yield where, _object(where, text)
     except OSError as error:
@@ -137,7 +137,7 @@ def _unreadable(path: Path, error: OSError) -> InvalidDocument:
     return InvalidDocument(f"{path} cannot be read: {error.strerror or error}; make it readable, or move it away")
 
 
-def decoded(where: str, data: bytes) -> str:
+def decode(where: str, data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -107,7 +107,7 @@ def _prose(text: str, tokens: int) -> bool:
 
 def _summary(text: str, tokens: int, corpus: Corpus) -> str:
     found = [text[start:end] for (start, end), _ in zip(spans(text), range(MOST), strict=False)]
-    bags = [_weighed(sentence, corpus) for sentence in found]
+    bags = [_weigh(sentence, corpus) for sentence in found]
     squares = [_square(bag) for bag in bags]
     centroid: Counter[str] = Counter()
     for bag in bags:
@@ -128,7 +128,7 @@ def _summary(text: str, tokens: int, corpus: Corpus) -> str:
     return " ".join(" ".join(found[number].split()) for number in sorted(taken)) or lead(text, tokens)[0]
 
 
-def _weighed(sentence: str, corpus: Corpus) -> Counter[str]:
+def _weigh(sentence: str, corpus: Corpus) -> Counter[str]:
     counts = Counter(word for word in split(sentence) if word not in STOP_WORDS)
     return Counter({word: count * idf(word, corpus) for word, count in counts.items()})
 

@@ -109,7 +109,7 @@ class Chunks:
                 if chunk.pieces and chunk.size + piece.size > self.tokens:
                     if chunk.new or not all(one.heading in prefix for one in chunk.pieces):
                         yield chunk
-                    chunk = _Chunk(prefix, self._carried(chunk, room - piece.size))
+                    chunk = _Chunk(prefix, self._overlap(chunk, room - piece.size))
                 chunk.add(piece)
         if chunk.pieces:
             yield chunk
@@ -123,7 +123,7 @@ class Chunks:
             del parts[1]
         return first(" > ".join(parts), most)
 
-    def _carried(self, chunk: _Chunk, room: int) -> list[_Piece]:
+    def _overlap(self, chunk: _Chunk, room: int) -> list[_Piece]:
         """The last pieces of a chunk that the next one repeats."""
         room = min(room, self.overlap)
         carried: list[_Piece] = []

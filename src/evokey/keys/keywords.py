@@ -90,7 +90,7 @@ class Keywords:
             if 2 * len(stems - known) <= len(stems):
                 continue
             known |= stems
-            chosen.append(_spelled(phrase))
+            chosen.append(_spell(phrase))
             if len(chosen) == self.count:
                 break
         return chosen
@@ -193,5 +193,5 @@ def _weight(weights: Sequence[float], recurs: bool) -> float:
     return sum(weights) / len(weights) * (TOGETHER if len(weights) > 1 else 1)
 
 
-def _spelled(phrase: Phrase) -> str:
+def _spell(phrase: Phrase) -> str:
     return phrase[0].text + "".join(word.joined + word.text for word in phrase[1:])

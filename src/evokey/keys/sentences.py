@@ -79,11 +79,11 @@ def spans(text: str) -> Iterator[Span]:
     for end in _END.finditer(text):
         newline = end.group() == "\n"
         if _ends_line(text, line, end.start()) if newline else _ends(text, start, end):
-            yield from _stripped(text, start, end.end())
+            yield from _strip(text, start, end.end())
             start = end.end()
         if newline:
             line = end.end()
-    yield from _stripped(text, start, len(text))
+    yield from _strip(text, start, len(text))
 
 
 def sentences(text: str) -> list[str]:
@@ -112,7 +112,7 @@ def first(text: str, tokens: int) -> str:
     return ""
 
 
-def _stripped(text: str, start: int, end: int) -> Iterator[Span]:
+def _strip(text: str, start: int, end: int) -> Iterator[Span]:
     while start < end and text[start].isspace():
         start += 1
     while start < end and text[end - 1].isspace():

@@ -85,7 +85,7 @@ class Budgeted:
                 try:
                     yield pieces[-1]
                 except GeneratorExit:
-                    bill.append(self._estimated(messages, estimated_tokens("".join(pieces))))
+                    bill.append(self._estimate(messages, estimated_tokens("".join(pieces))))
                     stream.close()
                     raise
 
@@ -100,7 +100,7 @@ class Budgeted:
     @contextmanager
     def _set_aside(self, messages: Sequence[Message], max_tokens: int) -> Iterator[list[Spent]]:
         """Whoever asks puts what the call did cost on the bill; with nothing on it, the prompt is paid."""
-        day, most, bill = self._today(), self._estimated(messages, max_tokens), list[Spent]()
+        day, most, bill = self._today(), self._estimate(messages, max_tokens), list[Spent]()
         with self._open() as tally:
             tally.execute("BEGIN IMMEDIATE")
             self._check(self._read(tally, day), most)
@@ -109,14 +109,14 @@ class Budgeted:
         try:
             yield bill
         finally:
-            real = bill[0] if bill else self._estimated(messages, 0)
+            real = bill[0] if bill else self._estimate(messages, 0)
             change = [after - before for after, before in zip(astuple(real), astuple(most), strict=True)]
             with self._open() as tally:
                 tally.execute(ADD, (day, *change))
 
     def _check(self, spent: Spent, most: Spent) -> None:
         for name, bound in self._bounds.items():
-            before, more = _counted(spent, name), _counted(most, name)
+            before, more = _amount(spent, name), _amount(most, name)
             if bound is not None and before + more > bound + 1e-12:
                 raise BudgetSpent(
                     f"{self.identity} was not asked: {name} for today are bounded at {bound:g}, {before:g} are spent "
@@ -124,7 +124,7 @@ class Budgeted:
                     f"tomorrow (UTC). Tally: {self._at}"
                 )
 
-    def _estimated(self, messages: Sequence[Message], answer_tokens: int) -> Spent:
+    def _estimate(self, messages: Sequence[Message], answer_tokens: int) -> Spent:
         prompt = estimated_prompt(messages)
         return Spent(1, prompt, answer_tokens, self.price(prompt, answer_tokens) or 0.0)
 
@@ -141,5 +141,5 @@ class Budgeted:
             yield tally
 
 
-def _counted(spent: Spent, name: str) -> float:
+def _amount(spent: Spent, name: str) -> float:
     return spent.prompt_tokens + spent.answer_tokens if name == "tokens" else float(getattr(spent, name))

@@ -42,7 +42,7 @@ class Cached:
             return self.llm.complete(messages, max_tokens=max_tokens, temperature=temperature)
         name = name_of(self.identity, messages, max_tokens, temperature)
         with self._asking.setdefault(name, Lock()):
-            found = self._kept(name)
+            found = self._lookup(name)
             if found is None:
                 found = self.llm.complete(messages, max_tokens=max_tokens, temperature=temperature)
                 self._keep(name, messages, found)
@@ -53,7 +53,7 @@ class Cached:
         if temperature and not self._sampled:
             return (yield from passed_on(self.llm, messages, max_tokens, temperature))
         name = name_of(self.identity, messages, max_tokens, temperature)
-        found = self._kept(name)
+        found = self._lookup(name)
         if found is not None:
             yield found.text
             return found
@@ -64,7 +64,7 @@ class Cached:
     def price(self, prompt_tokens: int, answer_tokens: int) -> float | None:
         return price_of(self.llm, prompt_tokens, answer_tokens)
 
-    def _kept(self, name: str) -> Completion | None:
+    def _lookup(self, name: str) -> Completion | None:
         """An answer from the file has cost nothing."""
         with self._open() as answers:
             row = answers.execute("SELECT text, model, finished FROM answers WHERE name = ?", (name,)).fetchone()

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from evokey.errors import InvalidSettings, LLMFailed
 from evokey.http.client import Provider, Service
-from evokey.llm.request import Answering, answered, estimated_prompt, estimated_tokens, turns
+from evokey.llm.request import Answering, estimated_prompt, estimated_tokens, make_completion, turns
 from evokey.types import Completion, Message, Spent, digest
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class Chat(ABC):
         body, reading = self._fields(messages, max_tokens, temperature, stream=False), Reading()
         reply = self._service.post(self.path, body)
         if reply.get("error"):
-            raise self._service.failed(f"answered with an error: {str(reply['error'])[:200]}")
+            raise self._service.failure(f"answered with an error: {str(reply['error'])[:200]}")
         try:
             self._read(reply, reading)
         except (KeyError, IndexError, TypeError, AttributeError, ValueError):
@@ -94,9 +94,9 @@ class Chat(ABC):
 
     def stream(self, messages: Sequence[Message], *, max_tokens: int = 1024, temperature: float = 0.0) -> Answering:
         body, reading = self._fields(messages, max_tokens, temperature, stream=True), Reading()
-        return self._streamed(messages, body, reading)
+        return self._stream(messages, body, reading)
 
-    def _streamed(self, messages: Sequence[Message], body: Reply, reading: Reading) -> Answering:
+    def _stream(self, messages: Sequence[Message], body: Reply, reading: Reading) -> Answering:
         for event in self._service.stream(self.path, body):
             before = len(reading.pieces)
             try:
@@ -105,7 +105,7 @@ class Chat(ABC):
                 raise self._nonsense(event) from None
             yield from filter(None, reading.pieces[before:])
         if reading.reason is None:
-            raise self._service.failed("ended in the middle of its answer. Try again.")
+            raise self._service.failure("ended in the middle of its answer. Try again.")
         return self._answer(messages, reading)
 
     def price(self, prompt_tokens: int, answer_tokens: int) -> float | None:
@@ -138,22 +138,22 @@ class Chat(ABC):
     def _answer(self, messages: Sequence[Message], reading: Reading) -> Completion:
         text = "".join(reading.pieces)
         if reading.refusal or reading.reason in self.refused:
-            raise self._service.failed(f"refused to answer ({reading.refusal[:200] or reading.reason}).")
+            raise self._service.failure(f"refused to answer ({reading.refusal[:200] or reading.reason}).")
         prompt, answer = self._service.tokens(reading.prompt_tokens), self._service.tokens(reading.answer_tokens)
         if prompt is None or answer is None:
             prompt, answer = estimated_prompt(messages), estimated_tokens(text)
-            self._say_uncounted()
+            self._warn_uncounted()
         seconds = time.monotonic() - reading.started
         spent = Spent(1, prompt, answer, self.price(prompt, answer) or 0.0, seconds)
-        return answered(text, reading.model or self.identity, spent, finished=reading.reason not in self.cut)
+        return make_completion(text, reading.model or self.identity, spent, finished=reading.reason not in self.cut)
 
-    def _say_uncounted(self) -> None:
+    def _warn_uncounted(self) -> None:
         if not self._uncounted:
             log.warning("%s does not say how many tokens it used; they are estimated from the texts", self.identity)
         self._uncounted = True
 
     def _nonsense(self, reply: Reply) -> Exception:
-        return self._service.failed(
+        return self._service.failure(
             f"answered in a shape that is no chat answer: {str(dict(reply))[:200]}. Check base_url."
         )
 

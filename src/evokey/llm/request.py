@@ -61,7 +61,7 @@ def estimated_prompt(messages: Sequence[Message]) -> int:
     return sum(estimated_tokens(message.text) + 4 for message in messages)
 
 
-def answered(text: str, model: str, spent: Spent, *, finished: bool) -> Completion:
+def make_completion(text: str, model: str, spent: Spent, *, finished: bool) -> Completion:
     """The answer, or an error where it says nothing. Halves of characters, which no file takes, become "?"."""
     text = _whole(text)
     if not text.strip():
@@ -70,7 +70,7 @@ def answered(text: str, model: str, spent: Spent, *, finished: bool) -> Completi
     return Completion(text, model, spent, finished)
 
 
-def drained(stream: Answering) -> Completion:
+def drain(stream: Answering) -> Completion:
     """The whole answer of a stream."""
     while True:
         try:

@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 
 from evokey.encoders.bm25 import STOP_WORDS
 from evokey.types import Attempt, Hit, Ruling
-from evokey.verifiers.rulings import abstained, check, count, first, ruled
+from evokey.verifiers.rulings import abstain, check, count, first, rule
 from evokey.verifiers.words import contains, words
 
 SAY_LITTLE = STOP_WORDS | frozenset(
@@ -48,17 +48,17 @@ class AnswerMatch:
 
     def verify(self, attempt: Attempt) -> Ruling:
         if not attempt.hits:
-            return abstained("nothing was found")
+            return abstain("nothing was found")
         golds = [gold for gold in map(words, attempt.expected) if self._proves(gold, words(attempt.query))]
         if not golds:
-            return abstained("no expected answer is known that would prove something")
+            return abstain("no expected answer is known that would prove something")
         passages = {hit.id: self._words(hit) for hit in first(attempt.hits, self.k)}
         holding = [(gold, [id for id, text in passages.items() if contains(text, gold)]) for gold in golds]
         found = {id for _, ids in holding for id in ids}
         if not found and all(len(gold) > SAID_SO for gold in golds):
-            return abstained(f"no passage holds the answer, but none says more than {SAID_SO} words just so")
+            return abstain(f"no passage holds the answer, but none says more than {SAID_SO} words just so")
         vouched = {id: 1.0 for gold, ids in holding if len(ids) <= self._few(gold) for id in ids}
-        return ruled(len(found), self.threshold, "passages with an answer:", vouched)
+        return rule(len(found), self.threshold, "passages with an answer:", vouched)
 
     def _words(self, hit: Hit) -> list[str]:
         title = words(hit.document.title) if self._titles else []

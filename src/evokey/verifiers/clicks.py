@@ -70,7 +70,7 @@ def grades(
     return found
 
 
-def estimated(log: Sequence[Showing], *, rounds: int = 100, least: float = 0.01) -> PositionBias:
+def estimate(log: Sequence[Showing], *, rounds: int = 100, least: float = 0.01) -> PositionBias:
     """The position bias of a log, by expectation maximisation of the position-based model.
 
     Each round shares every missing click between "not seen" and "not relevant" by the present estimates, then takes

@@ -12,7 +12,7 @@ import numpy as np
 
 from evokey.errors import InvalidSettings
 from evokey.types import Attempt, Ruling
-from evokey.verifiers.rulings import abstained, check, cited, ruled
+from evokey.verifiers.rulings import abstain, check, credit_citations, rule
 
 
 class Custom:
@@ -33,16 +33,16 @@ class Custom:
         try:
             told = self._function(attempt)
         except Exception as error:  # noqa: BLE001 - whatever a stranger's function raises is the reason
-            return abstained(f"{self.identity} raised {type(error).__name__}: {error}")
+            return abstain(f"{self.identity} raised {type(error).__name__}: {error}")
         if told is None:
-            return abstained(f"{self.identity} abstains")
+            return abstain(f"{self.identity} abstains")
         if isinstance(told, Ruling):
             return told
         if isinstance(told, bool | np.bool_):
-            return cited(Ruling(bool(told), float(told), reason=f"{self.identity} says so"), attempt)
+            return credit_citations(Ruling(bool(told), float(told), reason=f"{self.identity} says so"), attempt)
         if isinstance(told, Real):
-            return cited(ruled(float(told), self.threshold, "the score"), attempt)
-        return abstained(f"{self.identity} returned {type(told).__name__}, not a bool, a number, a Ruling or None")
+            return credit_citations(rule(float(told), self.threshold, "the score"), attempt)
+        return abstain(f"{self.identity} returned {type(told).__name__}, not a bool, a number, a Ruling or None")
 
 
 def _found(path: str) -> Callable[[Attempt], Any]:

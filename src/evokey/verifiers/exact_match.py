@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from evokey.types import Attempt, Ruling
-from evokey.verifiers.rulings import cited, ruled, unanswered
+from evokey.verifiers.rulings import abstain_unanswered, credit_citations, rule
 from evokey.verifiers.words import squad
 
 
@@ -17,8 +17,10 @@ class ExactMatch:
         self.identity = self.name
 
     def verify(self, attempt: Attempt) -> Ruling:
-        missing = unanswered(attempt)
+        missing = abstain_unanswered(attempt)
         if missing or attempt.answer is None:
             return missing or Ruling(None)
         said = squad(attempt.answer.plain)
-        return cited(ruled(float(any(squad(gold) == said for gold in attempt.expected)), 1, "exact match"), attempt)
+        return credit_citations(
+            rule(float(any(squad(gold) == said for gold in attempt.expected)), 1, "exact match"), attempt
+        )

@@ -19,7 +19,7 @@ from typing import ClassVar, Literal
 from evokey.erasure import PATIENCE, Erasure, scrub
 from evokey.errors import InvalidInput, InvalidSettings
 from evokey.types import Attempt, Document, Ruling, digest
-from evokey.verifiers.rulings import abstained, cited, whole
+from evokey.verifiers.rulings import abstain, credit_citations, whole
 
 SCHEMA = """CREATE TABLE IF NOT EXISTS questions (
     number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE NOT NULL, asked TEXT NOT NULL, time REAL NOT NULL,
@@ -56,8 +56,8 @@ class Human:
 
     def verify(self, attempt: Attempt) -> Ruling:
         if not attempt.hits and (attempt.answer is None or not attempt.answer.text.strip()):
-            return abstained("nothing was found or answered")
-        asked, name = _asked(attempt), _name(attempt)
+            return abstain("nothing was found or answered")
+        asked, name = _question_fields(attempt), _name(attempt)
         try:
             with self._open() as file:
                 row = file.execute("SELECT state, success, grades FROM questions WHERE name = ?", (name,)).fetchone()
@@ -67,12 +67,12 @@ class Human:
                         (name, json.dumps(asked), self._now()),
                     )
         except sqlite3.Error as error:
-            return abstained(f"the queue {self._at} does not answer: {error}")
+            return abstain(f"the queue {self._at} does not answer: {error}")
         if row is None or row[0] != "answered":
-            return abstained("a person skipped it" if row and row[0] == "skipped" else "it waits for a person")
+            return abstain("a person skipped it" if row and row[0] == "skipped" else "it waits for a person")
         success = None if row[1] is None else bool(row[1])
         ruling = Ruling(success, None, json.loads(row[2] or "{}"), "a person said so")
-        return ruling if ruling.grades else cited(ruling, attempt)
+        return ruling if ruling.grades else credit_citations(ruling, attempt)
 
     def pending(self) -> list[Question]:
         """What waits, oldest first."""
@@ -139,7 +139,7 @@ def _name(attempt: Attempt) -> str:
     return digest(whole(attempt.query), whole(attempt.answer.text) if attempt.answer else "", *shown)
 
 
-def _asked(attempt: Attempt) -> dict[str, object]:
+def _question_fields(attempt: Attempt) -> dict[str, object]:
     return {
         "query": whole(attempt.query),
         "answer": whole(attempt.answer.text) if attempt.answer else None,

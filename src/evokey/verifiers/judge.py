@@ -12,10 +12,10 @@ import re
 from typing import ClassVar, Literal
 
 from evokey.errors import ServiceFailed
-from evokey.llm.prompts import packaged
+from evokey.llm.prompts import load_packaged
 from evokey.protocols import LLM
 from evokey.types import Answer, Attempt, Completion, Hit, Ruling, Spent
-from evokey.verifiers.rulings import abstained, check, cited, count, first, ruled, told, whole
+from evokey.verifiers.rulings import abstain, check, count, credit_citations, first, number_passages, rule, whole
 
 NOT_GIVEN = "(not given)"
 
@@ -32,42 +32,38 @@ class Judge:
         check(self.name, threshold=threshold)
         self.llm, self.threshold = llm, threshold
         self.k, self.longest, self.max_tokens = k, longest, max_tokens
-        self.prompt = packaged(self.name, "verifiers")
+        self.prompt = load_packaged(self.name, "verifiers")
         self.identity = f"judge/{threshold:g}/{llm.identity}/{self.prompt.hash[:12]}"
 
     def verify(self, attempt: Attempt) -> Ruling:
         if attempt.answer is None or not attempt.answer.text.strip():
-            return abstained("nothing was answered")
+            return abstain("nothing was answered")
         if not attempt.query.strip():
-            return abstained("nothing was asked")
+            return abstain("nothing was asked")
         hits = first(attempt.hits, self.k)
         spent, scores = Spent(), list[float]()
         for order in (hits, hits[::-1])[: min(len(hits), 2) or 1]:
             try:
-                completion = self._asked(attempt, attempt.answer, order)
+                completion = self._ask(attempt, attempt.answer, order)
             except ServiceFailed as error:
-                return abstained(f"{self.llm.identity} did not answer: {error}", spent)
+                return abstain(f"{self.llm.identity} did not answer: {error}", spent)
             spent += completion.spent
-            score = graded(completion.text, finished=completion.finished)
+            score = parse_grade(completion.text, finished=completion.finished)
             if score is None:
-                return abstained(
-                    f"{self.llm.identity} gave no grade: {' '.join(completion.text.split())[:80]!r}", spent
-                )
+                return abstain(f"{self.llm.identity} gave no grade: {' '.join(completion.text.split())[:80]!r}", spent)
             scores.append(score)
         if len({score >= self.threshold for score in scores}) > 1:
-            return abstained(
-                f"{self.llm.identity} minds the order of the documents: {scores[0]:g}, {scores[1]:g}", spent
-            )
-        ruling = ruled(sum(scores) / len(scores), self.threshold, "the grade")
-        return cited(Ruling(ruling.success, ruling.score, {}, ruling.reason, spent), attempt)
+            return abstain(f"{self.llm.identity} minds the order of the documents: {scores[0]:g}, {scores[1]:g}", spent)
+        ruling = rule(sum(scores) / len(scores), self.threshold, "the grade")
+        return credit_citations(Ruling(ruling.success, ruling.score, {}, ruling.reason, spent), attempt)
 
-    def _asked(self, attempt: Attempt, answer: Answer, hits: list[Hit]) -> Completion:
+    def _ask(self, attempt: Attempt, answer: Answer, hits: list[Hit]) -> Completion:
         golds = [whole(gold)[: 4 * self.longest] for gold in attempt.expected if gold.strip()]
-        messages = self.prompt.filled(
+        messages = self.prompt.fill(
             query=whole(attempt.query)[: 4 * self.longest],
             answer=whole(answer.text)[: 4 * self.longest],
             gold="\nor: ".join(golds) or NOT_GIVEN,
-            documents=told(hits, self.longest) or NOT_GIVEN,
+            documents=number_passages(hits, self.longest) or NOT_GIVEN,
         )
         return self.llm.complete(messages, max_tokens=self.max_tokens, temperature=0.0)
 
@@ -85,7 +81,7 @@ _ALONE = re.compile(rf"[\s*_`\"'\[(]*{_NUMBER}[\s*_`\"'\])%.]*")
 _OUT_OF = re.compile(r"(?<![\d.,-])(\d{1,3}(?:\.\d{1,4})?)\s*(?:/|out of)\s*(100)\b", re.IGNORECASE)
 
 
-def graded(text: str, *, finished: bool = True) -> float | None:
+def parse_grade(text: str, *, finished: bool = True) -> float | None:
     """The one grade from 0 to 100 in a model's verdict; None where it gives none, or two that differ. Of a verdict
     that was cut off, only a closed <score> counts: "8" may be the half of "85"."""
     text = _THOUGHT.sub(" ", text[-20_000:])
@@ -98,11 +94,11 @@ def graded(text: str, *, finished: bool = True) -> float | None:
 
 
 def _one(found: list[tuple[str, str]]) -> float | None:
-    grades = {_scaled(number, scale) for number, scale in found}
+    grades = {_scale(number, scale) for number, scale in found}
     return grades.pop() if len(grades) == 1 else None
 
 
-def _scaled(number: str, scale: str) -> float | None:
+def _scale(number: str, scale: str) -> float | None:
     """On the scale of 100. A share such as 0.85 may mean 85 or 0.85: it means nothing."""
     grade = float(number.replace("−", "-").replace("–", "-"))
     if scale:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from evokey.types import Attempt, Ruling
-from evokey.verifiers.rulings import abstained, check, count, one_of, ruled
+from evokey.verifiers.rulings import abstain, check, count, one_of, rule
 
 Metric = Literal["recall", "hit", "ndcg"]
 
@@ -33,16 +33,16 @@ class Labels:
         found = list(dict.fromkeys(hit.id for hit in attempt.hits))
         grades = {id: judged[id] if judged[id] else -1.0 for id in found if id in judged}
         if not right:
-            return abstained("no document is judged right for this query", grades=grades)
-        return ruled(self._measured(found, right), self.threshold, f"{self.metric}@{self.k}", grades)
+            return abstain("no document is judged right for this query", grades=grades)
+        return rule(self._measure(found, right), self.threshold, f"{self.metric}@{self.k}", grades)
 
-    def _measured(self, found: Sequence[str], right: Mapping[str, float]) -> float:
+    def _measure(self, found: Sequence[str], right: Mapping[str, float]) -> float:
         gains = [right.get(id, 0.0) for id in found[: self.k]]
         hits = sum(gain > 0 for gain in gains)
         if self.metric == "ndcg":
-            return _discounted(gains) / _discounted(sorted(right.values(), reverse=True)[: self.k])
+            return _dcg(gains) / _dcg(sorted(right.values(), reverse=True)[: self.k])
         return hits / len(right) if self.metric == "recall" else float(hits > 0)
 
 
-def _discounted(gains: Sequence[float]) -> float:
+def _dcg(gains: Sequence[float]) -> float:
     return sum(gain / math.log2(place + 1) for place, gain in enumerate(gains, 1))

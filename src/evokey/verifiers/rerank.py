@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from evokey.errors import ServiceFailed
 from evokey.protocols import Reranker
 from evokey.types import Attempt, Ruling
-from evokey.verifiers.rulings import abstained, check, count, first, ruled
+from evokey.verifiers.rulings import abstain, check, count, first, rule
 
 
 class Rerank:
@@ -27,17 +27,17 @@ class Rerank:
     def verify(self, attempt: Attempt) -> Ruling:
         hits = first(attempt.hits, self.k)
         if not hits or not attempt.query.strip():
-            return abstained("nothing was found" if not hits else "nothing was asked")
+            return abstain("nothing was found" if not hits else "nothing was asked")
         try:
             made = self.reranker.scores(attempt.query, [hit.document for hit in hits])
         except ServiceFailed as error:
-            return abstained(f"{self.reranker.identity} did not answer: {error}")
+            return abstain(f"{self.reranker.identity} did not answer: {error}")
         if len(made) != len(hits):
-            return abstained(f"{self.reranker.identity} gave {len(made)} scores for {len(hits)} documents")
+            return abstain(f"{self.reranker.identity} gave {len(made)} scores for {len(hits)} documents")
         scores = {hit.id: float(score) for hit, score in zip(hits, made, strict=True) if math.isfinite(score)}
         grades = {
             id: 1.0 if score >= self.threshold else -1.0
             for id, score in scores.items()
             if score >= self.threshold or score < self.wrong
         }
-        return ruled(max(scores.values(), default=math.nan), self.threshold, "the best score", grades)
+        return rule(max(scores.values(), default=math.nan), self.threshold, "the best score", grades)

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from rouge_score.rouge_scorer import RougeScorer
 
 from evokey.types import Attempt, Ruling
-from evokey.verifiers.rulings import abstained, check, cited, one_of, ruled, unanswered
+from evokey.verifiers.rulings import abstain, abstain_unanswered, check, credit_citations, one_of, rule
 from evokey.verifiers.words import every
 
 LONGEST = 2_000
@@ -27,12 +27,14 @@ class Rouge:
         self.identity = f"{metric}/{threshold:g}"
 
     def verify(self, attempt: Attempt) -> Ruling:
-        missing = unanswered(attempt)
+        missing = abstain_unanswered(attempt)
         if missing or attempt.answer is None:
             return missing or Ruling(None)
         if max(len(every(text)) for text in (attempt.answer.plain, *attempt.expected)) > LONGEST:
-            return abstained(f"an answer is longer than {LONGEST} words")
-        return cited(ruled(self.score(attempt.answer.plain, attempt.expected), self.threshold, self.metric), attempt)
+            return abstain(f"an answer is longer than {LONGEST} words")
+        return credit_citations(
+            rule(self.score(attempt.answer.plain, attempt.expected), self.threshold, self.metric), attempt
+        )
 
     def score(self, said: str, expected: tuple[str, ...]) -> float:
         golds = [gold for gold in expected if gold.strip()]

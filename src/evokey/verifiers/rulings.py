@@ -12,21 +12,21 @@ from evokey.types import Attempt, Hit, Ruling, Spent
 NOTHING = Spent()
 
 
-def abstained(reason: str, spent: Spent = NOTHING, grades: Mapping[str, float] | None = None) -> Ruling:
+def abstain(reason: str, spent: Spent = NOTHING, grades: Mapping[str, float] | None = None) -> Ruling:
     """It cannot tell, for this reason."""
     return Ruling(None, None, grades or {}, reason, spent)
 
 
-def ruled(score: float, threshold: float, what: str, grades: Mapping[str, float] | None = None) -> Ruling:
+def rule(score: float, threshold: float, what: str, grades: Mapping[str, float] | None = None) -> Ruling:
     """Success is a score that reaches the threshold, but for rounding; NaN is none."""
     if math.isnan(score):
-        return abstained(f"{what} is not a number", grades=grades)
+        return abstain(f"{what} is not a number", grades=grades)
     success = score >= threshold or math.isclose(score, threshold)
     side = "reaches" if success else "is below"
     return Ruling(success, score, grades or {}, f"{what} {score:.4g} {side} {threshold:g}")
 
 
-def cited(ruling: Ruling, attempt: Attempt) -> Ruling:
+def credit_citations(ruling: Ruling, attempt: Attempt) -> Ruling:
     """The same ruling, vouching for what the answer cites where the answer is right. A wrong answer tells nothing."""
     if not ruling.success or attempt.answer is None:
         return ruling
@@ -34,12 +34,12 @@ def cited(ruling: Ruling, attempt: Attempt) -> Ruling:
     return replace(ruling, grades={id: 1.0 for id in attempt.answer.citations if id in shown})
 
 
-def unanswered(attempt: Attempt) -> Ruling | None:
+def abstain_unanswered(attempt: Attempt) -> Ruling | None:
     """The abstention of those that compare an answer with gold ones, where one of the two is missing."""
     if attempt.answer is None:
-        return abstained("nothing was answered")
+        return abstain("nothing was answered")
     if not any(gold.strip() for gold in attempt.expected):
-        return abstained("no expected answer is known")
+        return abstain("no expected answer is known")
     return None
 
 
@@ -53,7 +53,7 @@ def whole(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def told(hits: Sequence[Hit], longest: int) -> str:
+def number_passages(hits: Sequence[Hit], longest: int) -> str:
     """Documents as a model reads them, numbered."""
     texts = [f"{hit.document.title}\n{hit.document.text}".strip()[:longest] for hit in hits]
     return whole("\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1)))

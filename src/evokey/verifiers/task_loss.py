@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from evokey.errors import InvalidSettings, ServiceFailed
-from evokey.llm.prompts import packaged
+from evokey.llm.prompts import load_packaged
 from evokey.types import Attempt, Hit, Message, Ruling, Spent
-from evokey.verifiers.rulings import abstained, check, count, first, told, whole
+from evokey.verifiers.rulings import abstain, check, count, first, number_passages, whole
 
 NOTHING = "(none)"
 
@@ -60,7 +60,7 @@ class TaskLoss:
             raise InvalidSettings("verifier 'task-loss' needs a threshold, a margin, or both")
         self.llm, self.threshold, self.margin = llm, threshold, margin
         self.attribute, self.k, self.longest = attribute, k, longest
-        self.prompt = packaged(self.name, "verifiers")
+        self.prompt = load_packaged(self.name, "verifiers")
         rule = f"{'' if threshold is None else f'{threshold:g}'}/{'' if margin is None else f'{margin:g}'}"
         self.identity = f"task-loss@{k}/{rule}/{llm.identity}/{self.prompt.hash[:12]}"
 
@@ -69,18 +69,18 @@ class TaskLoss:
         golds = [whole(gold) for gold in attempt.expected if gold.strip()]
         if not golds or not attempt.query.strip() or not attempt.hits:
             missing = "expected answer is known" if not golds else "question or document is there"
-            return abstained(f"no {missing}")
+            return abstain(f"no {missing}")
         try:
-            return self._verified(whole(attempt.query), first(attempt.hits, self.k), golds)
+            return self._verify(whole(attempt.query), first(attempt.hits, self.k), golds)
         except ServiceFailed as error:
-            return abstained(f"{self.llm.identity} did not tell: {error}")
+            return abstain(f"{self.llm.identity} did not tell: {error}")
 
-    def _verified(self, query: str, hits: list[Hit], golds: list[str]) -> Ruling:
+    def _verify(self, query: str, hits: list[Hit], golds: list[str]) -> Ruling:
         loss, without = self.loss(query, hits, golds), math.nan
         if self.margin is not None or self.attribute:
             without = self.loss(query, [], golds)
         if math.isnan(loss) or (self.margin is not None and math.isnan(without)):
-            return abstained(f"{self.llm.identity} tells no probability of the answer")
+            return abstain(f"{self.llm.identity} tells no probability of the answer")
         success = (self.threshold is not None and loss <= self.threshold) or (
             self.margin is not None and without - loss >= self.margin
         )
@@ -95,7 +95,7 @@ class TaskLoss:
 
     def loss(self, query: str, hits: Sequence[Hit], golds: Sequence[str]) -> float:
         """NaN where the model tells none."""
-        messages = self.prompt.filled(query=query, documents=told(hits, self.longest) or NOTHING)
+        messages = self.prompt.fill(query=query, documents=number_passages(hits, self.longest) or NOTHING)
         losses = [_mean(self.llm.logprobs(messages, gold)) for gold in golds]
         return min((loss for loss in losses if not math.isnan(loss)), default=math.nan)
 

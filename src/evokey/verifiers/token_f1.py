@@ -6,7 +6,7 @@ from collections import Counter
 from typing import ClassVar, Literal
 
 from evokey.types import Attempt, Ruling
-from evokey.verifiers.rulings import check, cited, ruled, unanswered
+from evokey.verifiers.rulings import abstain_unanswered, check, credit_citations, rule
 from evokey.verifiers.words import squad
 
 
@@ -20,11 +20,11 @@ class TokenF1:
         self.identity = f"token-f1/{threshold:g}"
 
     def verify(self, attempt: Attempt) -> Ruling:
-        missing = unanswered(attempt)
+        missing = abstain_unanswered(attempt)
         if missing or attempt.answer is None:
             return missing or Ruling(None)
         best = max(f1(attempt.answer.plain, gold) for gold in attempt.expected)
-        return cited(ruled(best, self.threshold, "token F1"), attempt)
+        return credit_citations(rule(best, self.threshold, "token F1"), attempt)
 
 
 def f1(said: str, gold: str) -> float:

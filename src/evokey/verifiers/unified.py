@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 from evokey.errors import InvalidSettings
 from evokey.protocols import Verifier
 from evokey.types import Attempt, Ruling
-from evokey.verifiers.rulings import abstained, one_of
+from evokey.verifiers.rulings import abstain, one_of
 
 
 class Unified:
@@ -72,9 +72,9 @@ class Unified:
         found, answered = self.retrieval.verify(attempt), self.generation.verify(attempt)
         if known is not None and known.success is not False and answered.success:
             why = "the model knew the answer" if known.success else f"what the model knew is unclear: {known.reason}"
-            answered = abstained(why, answered.spent)
+            answered = abstain(why, answered.spent)
         success = _either(found, answered) if self.rule == "either" else _and(found, answered)
-        grades = _merged(found, answered)
+        grades = _merge(found, answered)
         if not success:
             grades = {id: grade for id, grade in grades.items() if grade < 0}
         reason = f"retrieval: {found.reason}; generation: {answered.reason}"
@@ -91,7 +91,7 @@ def _and(one: Ruling, other: Ruling) -> bool | None:
     return False if False in said else None if None in said else True
 
 
-def _merged(one: Ruling, other: Ruling) -> dict[str, float]:
+def _merge(one: Ruling, other: Ruling) -> dict[str, float]:
     """Of two that agree on a document the stronger word; where they contradict each other, nothing is said."""
     grades: dict[str, float] = {}
     for id in {**one.grades, **other.grades}:

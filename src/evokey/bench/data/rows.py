@@ -9,7 +9,7 @@ from typing import Any
 
 from evokey import checks
 from evokey.errors import InvalidInput, UnknownComponent
-from evokey.ingest.files import decoded
+from evokey.ingest.files import decode
 
 Row = tuple[str, Mapping[str, Any]]
 ENDINGS = (".jsonl", ".jsonl.gz", ".parquet")
@@ -36,7 +36,7 @@ def lines(path: Path) -> Iterator[tuple[str, str]]:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, data in enumerate(file, start=1):
                 where = f"{path}, line {number}"
-                line = decoded(where, data).rstrip("\r\n")
+                line = decode(where, data).rstrip("\r\n")
                 if line.strip():
                     yield where, line
     except (EOFError, gzip.BadGzipFile) as error:

@@ -18,7 +18,7 @@ from evokey import ingest
 from evokey.bench.data.dataset import Dataset, Judgements, check
 from evokey.bench.data.rows import grade_of, lines
 from evokey.errors import InvalidInput
-from evokey.ingest.files import decoded
+from evokey.ingest.files import decode
 
 Scored = Sequence[tuple[str, float]]
 """(document id, score), best first."""
@@ -70,7 +70,7 @@ def read(folder: Path, split: str = "test") -> Dataset:
 
 
 def topics(path: Path) -> list[Topic]:
-    text = decoded(str(path), path.read_bytes())
+    text = decode(str(path), path.read_bytes())
     if "<top>" in text.lower():
         return list(_blocks(path, text))
     found = []

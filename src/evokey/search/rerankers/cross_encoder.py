@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evokey.encoders.hub import identity_of
-from evokey.encoders.sentence_transformers import loaded, positive, torch_threads
+from evokey.encoders.sentence_transformers import load, positive, torch_threads
 from evokey.errors import InvalidSettings
 from evokey.registry import needs
 from evokey.types import Document, Scores
@@ -46,7 +46,7 @@ class CrossEncoder:
         with self._one_at_a_time:
             from sentence_transformers import CrossEncoder as Pairs
 
-            model = loaded(Pairs, self.model, self.revision, self.device)
+            model = load(Pairs, self.model, self.revision, self.device)
             if model.num_labels != 1:
                 raise InvalidSettings(
                     f"{self.model} gives {model.num_labels} scores for a pair; a reranker must give one"

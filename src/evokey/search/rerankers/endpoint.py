@@ -79,7 +79,7 @@ class Endpoint:
 
     def _score(self, score: Any) -> float:
         if type(score) not in (float, int) or not abs(score) < math.inf:
-            raise self.service.failed(f"sent a score that is no finite number: {str(score)[:40]!r}. {UNKEPT}")
+            raise self.service.failure(f"sent a score that is no finite number: {str(score)[:40]!r}. {UNKEPT}")
         return float(score)
 
     def _tokens(self, answer: Any) -> int:
