@@ -267,7 +267,7 @@ def test_evolve_publishes_when_only_restricted_documents_have_something_new(page
     pages.feedback("who gets the dough", ["salaries"])
     report = pages.evolve()
     assert (report.published, report.restricted, report.documents, dict(report.choice)) == (True, 1, 0, {})
-    assert "1 restricted document learned apart" in report.reason
+    assert "1 restricted document learned separately" in report.reason
     assert pages.search("who gets the dough")[0].id == "salaries"
     assert not pages.evolve().published
     pages.feedback("dough of directors", ["minutes"])
