@@ -24,14 +24,16 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from run import GIVEN, MINILM, SETS
+from run import MINILM, SETS
 
 from evokey.bench import data as data_
+from evokey.bench.data import Dataset
 from evokey.bench.runs import Result, Run, execute, write_json
 from evokey.bench.significance import average, compare
 from evokey.bench.systems import fits
@@ -64,13 +66,13 @@ class Cell:
 Plan = list[tuple[Cell, Run]]
 
 
-def encoders(name: str) -> list[str]:
-    return [*USUAL, *([MINILM] if name in GIVEN.split() else [])]
+@lru_cache(maxsize=1)
+def load(folder: Path) -> Dataset:
+    return data_.load(str(folder))
 
 
-def methods(folder: Path) -> list[str]:
-    """Who recorded expansions of a set."""
-    return sorted(data_.load(str(folder)).expansions)
+def encoders(folder: Path) -> list[str]:
+    return [*USUAL, *([MINILM] if MINILM in load(folder).embeddings else [])]
 
 
 def plan_systems(part: str, folder: Path, systems: Iterable[str], kinds: Iterable[str], seeds: int) -> Iterator[Any]:
@@ -82,18 +84,17 @@ def plan_systems(part: str, folder: Path, systems: Iterable[str], kinds: Iterabl
 
 
 def plan_fair(folder: Path, seeds: int) -> Iterator[Any]:
-    kinds = encoders(folder.name)
+    kinds, recorded = encoders(folder), sorted(load(folder).expansions)
     systems = ("none", UNGATED, "paper", "paper-right", "guarded", "nudge-n")
     yield from plan_systems("fair", folder, systems, kinds, seeds)
-    for encoder, system, units, seed in product(USUAL, ("paper", "guarded"), methods(folder), range(seeds)):
+    for encoder, system, units, seed in product(USUAL, ("paper", "guarded"), recorded, range(seeds)):
         run = Run(str(folder), encoder, rate=0.5, seed=seed, policy=system, units=units)
         yield Cell("fair", folder.name, encoder, 0.5, system, expanded=True), run
 
 
 def plan_pipeline(folder: Path, options: argparse.Namespace) -> Iterator[Any]:
-    known = data_.load(str(folder))
-    verifiers = ["labels", *(["answer-match"] if known.answers else []), *options.verifier]
-    recorded = sorted(known.expansions)
+    verifiers = ["labels", *(["answer-match"] if load(folder).answers else []), *options.verifier]
+    recorded = sorted(load(folder).expansions)
     for encoder, rate, seed in product(USUAL, options.rates, range(options.seeds)):
         common = {"data": str(folder), "encoder": encoder, "rate": rate, "seed": seed}
         if not recorded:
@@ -108,7 +109,7 @@ def plan(options: argparse.Namespace) -> Plan:
     found: Plan = []
     for name in options.set:
         folder = options.data / name
-        kinds = encoders(name)
+        kinds = encoders(folder)
         if "fair" in options.part:
             found += plan_fair(folder, options.seeds)
         if "gates" in options.part:
