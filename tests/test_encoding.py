@@ -315,7 +315,6 @@ WRITER = """
 import os, sys
 import evokey
 from evokey.search.index import Index
-from evokey.memory import Memory
 from test_encoding import batch
 folder, start, end, death = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 def die(*_, **__):
@@ -330,7 +329,7 @@ memory.add(batch(start, (start + end) // 2))
 if death == "encoded":
     Index.encode = encode
 if death == "committed":
-    Memory._save = die
+    Index.save = die
 memory.add(batch((start + end) // 2, end))
 if death == "saved":
     die()
@@ -380,9 +379,10 @@ def test_a_reader_finds_documents_as_soon_as_their_keys_are_written(
     opened: Opener, server: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer, reader = opened(encoder=["bm25", paid(server)]), opened()
-    monkeypatch.setattr(writer, "_save", lambda **_: None)
+    monkeypatch.setattr(writer.index, "save", lambda **_: None)
     writer.add(batch(0, 20))
     assert reader.stats().documents_without_keys == 20 and len(reader.search("about chess")) > 0
+    monkeypatch.undo()
     writer.index.save()
     assert reader.stats().documents_without_keys == 0
     assert sum(server.documents.values()) == 20
