@@ -105,6 +105,16 @@ def test_an_encoder_an_expander_and_a_verifier_of_ones_own(tmp_path: Path) -> No
     assert half["metrics"]["nDCG@10"] == pytest.approx(0.5)
 
 
+def test_a_verifier_of_answers_reads_what_the_model_says(tmp_path: Path) -> None:
+    """The model says the first passage again, which is the right answer to even questions here."""
+    folder = small_sets.magnet(tmp_path / "magnet")
+    gold = ["please wait here with these words", "something else"]
+    small_sets.lines(folder / "answers.jsonl", ({"_id": f"q{n}", "answer": gold[n % 2]} for n in range(48)))
+    given = ("--encoder", "bm25", "--policy", "towards:Towards", "--seeds", 1)
+    (found,) = bench(folder, tmp_path / "out", *given, "--verifier", "exact-match", "--llm", "reading:Reading")
+    assert found["verifier"] == "exact-match" and found["report"]["documents"] == 1, "the document that was cited"
+
+
 def test_run_files_give_other_tools_the_same_measures(tmp_path: Path) -> None:
     folder, rankings = small_sets.magnet(tmp_path / "magnet"), tmp_path / "rankings"
     given = ("--encoder", "bm25", "--policy", "none,guarded", "--seeds", 2, "--runs", rankings)
