@@ -6,6 +6,7 @@ Every table is a list of rows, written as Markdown (all in one page), as CSV (on
 from __future__ import annotations
 
 import csv
+import inspect
 import io
 import json
 import statistics
@@ -227,7 +228,7 @@ def write(folder: Path) -> list[Path]:
     made = {name: table(grid) for name, table in TABLES.items()}
     made = {name: rows for name, rows in made.items() if rows}
     page = [
-        f"## {name}\n\n{TABLES[name].__doc__}\n\n{markdown(rows, best=name == 'quality')}"
+        f"## {name}\n\n{inspect.getdoc(TABLES[name])}\n\n{markdown(rows, best=name == 'quality')}"
         for name, rows in made.items()
         if name not in LONG
     ]
