@@ -99,6 +99,8 @@ def deep(depth: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("where", "message"),
     [
+        ({"operator": "and", "conditions": []}, "there is no operator 'and': AND, OR, NOT, =="),
+        ({"operator": "=", "field": "lang", "value": "en"}, "there is no operator '=': AND, OR, NOT, =="),
         ({"operator": "AND", "condition": []}, "with AND has conditions, operator, not operator, condition"),
         ({"operator": "==", "field": "lang"}, "with == has field, operator, value, not operator, field"),
         ({"operator": "OR", "conditions": {"lang": "en"}}, "the conditions of OR are a list, not {"),

@@ -322,13 +322,17 @@ def _filter(where: Any, depth: int) -> Filter:
         return Not(_filter(where.condition, depth - 1))
     if not isinstance(where, Mapping) or not all(isinstance(field, str) for field in where):
         raise InvalidFilter(f'where is a mapping of field names to values, like {{"lang": "en"}}, not {shown(where)}')
-    if where.get("operator") in (*LOGIC, *OPERATORS):
+    if where.get("operator") in (*LOGIC, *OPERATORS) or (
+        "operator" in where and where.keys() & {"conditions", "field"}
+    ):
         return _from_json(where, depth)
     return And(tuple(one for field, wanted in where.items() for one in _shorthand(field, wanted)))
 
 
 def _from_json(where: Mapping[str, Any], depth: int) -> Filter:
     operator = where["operator"]
+    if operator not in (*LOGIC, *OPERATORS):
+        raise InvalidFilter(f"where: there is no operator {shown(operator)}: {', '.join((*LOGIC, *OPERATORS))}")
     wanted = {"operator", "conditions"} if operator in LOGIC else {"operator", "field", "value"}
     if set(where) != wanted:
         raise InvalidFilter(f"where: a condition with {operator} has {', '.join(sorted(wanted))}, not {listed(where)}")

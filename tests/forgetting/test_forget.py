@@ -157,7 +157,7 @@ def test_what_was_thought_about_before_a_forget_is_not_remembered_after_it(
     thought = taught.think(SECRET, relevant={"a": 1.0})
     taught.forget(query=SECRET)
     report = taught.remember(thought)
-    assert report.lesson is None and "forgotten while" in report.reason
+    assert report.lesson is None and "forgotten in the meantime" in report.reason
     assert taught.learn(OTHER, relevant=["b"]).lesson is not None
     taught.close()
     assert holds(tmp_path / "kb", "zebracorn") == []

@@ -472,7 +472,7 @@ class Machine(RuleBasedStateMachine):
             lambda: memory.search("  "),
             lambda: memory.search("apple", k=0),
             lambda: memory.search("apple", epoch=self.current + 1),
-            lambda: memory.search("apple", where={"lang": None}),
+            lambda: memory.search("apple", where={"operator": "XOR", "conditions": []}),
             lambda: memory.feedback("apple", [id, "nobody"]),
             lambda: memory.feedback(" ", [id]),
             lambda: memory.feedback("apple", {id: math.nan}),
