@@ -9,6 +9,10 @@ from typing import Any
 from results import read, table
 
 Row = Mapping[str, Any]
+Cell = tuple[str, str]
+"""Set and retriever."""
+Systems = dict[tuple[str, bool], Row]
+"""By system, and whether it was taught with expansions."""
 UNGATED = "paper:gate=0"
 FAIR = {
     "no gate": (UNGATED, False),
@@ -26,9 +30,9 @@ def rows(part: str) -> list[Row]:
     return [one for one in found if one["part"] == part]
 
 
-def cells(found: Iterable[Row]) -> dict[tuple[str, str], dict[tuple[str, bool], Row]]:
+def cells(found: Iterable[Row]) -> dict[Cell, Systems]:
     """By set and retriever, in the order of the file: what each system reaches."""
-    kept: dict[tuple[str, str], dict[tuple[str, bool], Row]] = {}
+    kept: dict[Cell, Systems] = {}
     for one in found:
         kept.setdefault((one["set"], one["encoder"]), {})[one["system"], one["expanded"]] = one
     return kept
@@ -56,9 +60,15 @@ def passed(one: Row | None) -> str:
     return "" if one is None or one["passed"] is None else f"{one['passed']:.0f}"
 
 
+def measured(part: str, *systems: str) -> dict[Cell, Systems]:
+    """The cells that have all of these systems."""
+    found = cells(rows(part)).items()
+    return {cell: known for cell, known in found if all((one, False) in known for one in systems)}
+
+
 def fair() -> str:
     found = []
-    for cell, systems in cells(rows("fair")).items():
+    for cell, systems in measured("fair", "none", UNGATED, "paper", "paper-right", "guarded").items():
         counts = [passed(systems.get(one)) for one in (("paper", False), ("paper", True))]
         through = " / ".join(one for one in counts if one)
         taught = f"{systems['paper', False]['taught']:.0f}"
@@ -67,10 +77,29 @@ def fair() -> str:
     return table(head, found)
 
 
+def tally() -> str:
+    """How often each system is above and below the untaught index by a whole interval, and the mean change: over all
+    lines, and over those that have expansions."""
+    known = list(measured("fair", "none", UNGATED, "paper", "paper-right", "guarded").values())
+    expanded = [systems for systems in known if ("paper", True) in systems]
+    found = []
+    for name, system in FAIR.items():
+        parts = ([systems[system] for systems in some if system in systems] for some in (known, expanded))
+        found.append([name, *(one for part in parts for one in count(part))])
+    return table(["", "lines", "above", "below", "mean", "with expansions", "above", "below", "mean"], found)
+
+
+def count(some: Sequence[Row]) -> list[str]:
+    changes = [one["difference"] for one in some]
+    above, below = sum(low > 0 for _, low, _ in changes), sum(high < 0 for _, _, high in changes)
+    mean = f"{fmean(change for change, _, _ in changes):+.3f}" if changes else ""
+    return [str(len(some)), str(above), str(below), mean]
+
+
 def gates() -> str:
     names = {UNGATED: "0", "paper:gate=0.1": ".1", "paper": ".5", "paper:gate=1": "1"}
     found = []
-    for cell, systems in cells(rows("gates")).items():
+    for cell, systems in measured("gates", "none", *names).items():
         shown = line(systems, [("none", False), *((name, False) for name in names)])
         counts = " / ".join(passed(systems[name, False]) for name in names)
         found.append([*cell, *shown, counts])
@@ -115,9 +144,4 @@ def _name(system: str) -> str:
     return "as it is" if system == "paper" else system.removeprefix("paper:").replace(",", ", ")
 
 
-TABLES = {"fair": fair, "gates": gates, "pipeline": pipeline, "ablated": ablated}
-
-
-def worse(found: Sequence[Row]) -> int:
-    """How many rows are significantly below the untaught index."""
-    return sum(one["difference"] is not None and one["difference"][2] < 0 for one in found)
+TABLES = {"fair": fair, "tally": tally, "gates": gates, "pipeline": pipeline, "ablated": ablated}

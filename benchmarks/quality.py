@@ -143,14 +143,6 @@ def negatives() -> str:
     return table(head, rows)
 
 
-def rule() -> str:
-    results, rows = Results("holdout"), []
-    for cell in results.cells((*USUAL, MINILM), "none", "paper", "guarded"):
-        before, after, ours = (results.quality(cell, one) for one in ("none", "paper", "guarded"))
-        rows.append([*cell, *better(before, after, ours), f"{after / before - 1:+.0%}"])
-    return table(["set", "retriever", "untaught", "paper's rule", "guarded", "change by the paper's rule"], rows)
-
-
 def answers() -> str:
     rows, found = [], bench("answers")["answers"]
     for one in found:
@@ -168,7 +160,6 @@ TABLES = {
     "official": official,
     "noise": noise,
     "negatives": negatives,
-    "rule": rule,
     "groups": groups,
     "answers": answers,
 }
