@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from conftest import Opener
+from report import PAGE, page
 from wire import Reply, Wire, embeddings
 
 import evokey
@@ -34,6 +35,10 @@ def test_faults_of_every_kind_do_no_harm(tmp_path: Path) -> None:
     assert len((tmp_path / "faults.jsonl").read_text().splitlines()) >= 64
     again = subprocess.run([*command, "--hours", "0"], capture_output=True, text=True, check=False)
     assert again.stdout == done.stdout  # what was done is not done again
+
+
+def test_the_page_says_what_the_result_says() -> None:
+    assert PAGE.read_text("utf-8") == page()
 
 
 @pytest.fixture
