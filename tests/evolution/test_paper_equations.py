@@ -233,7 +233,7 @@ def test_the_policy_says_what_the_equations_say(kind: Any, seed: int) -> None:
         scores = dict(zip(found.numbers.tolist(), found.scores.tolist(), strict=True))
         wanted = {i: paper.sim(paper.asked(query), key) for i, key in paper.keys.items()}
         found_at_all = {i: score for i, score in wanted.items() if kind is dense or score > 0}
-        assert scores == pytest.approx(found_at_all, abs=1e-6)
+        assert scores == pytest.approx(found_at_all, rel=1e-6, abs=1e-6)  # keys without a norm grow, in float32
 
 
 # ---- the gate, and what is credited
