@@ -100,7 +100,7 @@ def test_every_file_and_room_that_the_page_names_exists() -> None:
 def test_the_public_names_are_pinned() -> None:
     assert sorted(evokey.__all__) == [
         "Choice", "Document", "EpochReport", "EvokeyError", "Explanation", "Forgotten", "Hit", "Lesson", "Memory",
-        "Quality", "Stats", "Verdict", "open",
+        "Quality", "Section", "Stats", "Verdict", "open",
     ]  # fmt: skip
 
 

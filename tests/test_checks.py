@@ -22,7 +22,7 @@ from evokey.errors import (
     UnknownComponent,
     UnknownDocument,
 )
-from evokey.types import Document
+from evokey.types import Document, Section
 
 LONE = "\ud800"
 
@@ -117,6 +117,34 @@ def test_a_bad_document_is_named_with_what_is_wrong(given: Any, message: str) ->
 def test_metadata_that_cannot_be_kept_is_refused_in_the_name_of_its_document(metadata: Any) -> None:
     with pytest.raises(InvalidDocument, match="'a': metadata"):
         checks.document({"id": "a", "text": "w", "metadata": metadata})
+
+
+def test_sections_come_back_as_values_in_whatever_form_they_are_given() -> None:
+    pages = (Section(0, 5, "p. 1"), Section(7, 12, "p. 2"))
+    forms: list[Any] = [pages, [[0, 5, "p. 1"], (7, 12, "p. 2")], [{"start": 0, "end": 5, "where": "p. 1"}, pages[1]]]
+    for given in forms:
+        assert checks.document({"id": "a", "text": "first\n\nsecond", "sections": given}).sections == pages
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        "p. 1",
+        [None],
+        [[0, 5]],
+        [[0, 5, ""]],
+        [[0, True, "p. 1"]],
+        [[0, 6, "beyond the text"]],
+        [[3, 2, "backwards"]],
+        [[0, 3, "p. 1"], [2, 5, "overlapping"]],
+        [[0, 3, "same"], [3, 5, "same"]],
+        [{"start": 0, "end": 5, "name": "no where"}],
+        [[0, 5, LONE]],
+    ],
+)
+def test_sections_that_name_no_part_of_the_text_are_refused(sections: Any) -> None:
+    with pytest.raises(InvalidDocument, match="document 'a': sections"):
+        checks.document({"id": "a", "text": "words", "sections": sections})
 
 
 def test_metadata_that_holds_itself_is_refused() -> None:

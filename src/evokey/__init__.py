@@ -2,7 +2,19 @@
 
 from evokey.errors import EvokeyError
 from evokey.memory import Memory, open
-from evokey.types import Choice, Document, EpochReport, Explanation, Forgotten, Hit, Lesson, Quality, Stats, Verdict
+from evokey.types import (
+    Choice,
+    Document,
+    EpochReport,
+    Explanation,
+    Forgotten,
+    Hit,
+    Lesson,
+    Quality,
+    Section,
+    Stats,
+    Verdict,
+)
 
 __version__ = "0.1.0"
 __all__ = [
@@ -16,6 +28,7 @@ __all__ = [
     "Lesson",
     "Memory",
     "Quality",
+    "Section",
     "Stats",
     "Verdict",
     "open",

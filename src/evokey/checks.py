@@ -11,7 +11,7 @@ import numpy as np
 
 from evokey.errors import InvalidDocument, InvalidFilter, InvalidInput, InvalidQuery, InvalidVector
 from evokey.filters import LISTS, OPERATORS, ORDERS, And, Compare, Filter, Not, Or, Where
-from evokey.types import Document, Vectors
+from evokey.types import Document, Section, Vectors
 
 Graded = Iterable[str] | Mapping[str, float]
 WRONG = -1.0
@@ -29,7 +29,8 @@ BOUNDS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 LOGIC = ("AND", "OR", "NOT")
 MOST_CONDITIONS = 1_000
 """Conditions of a filter; a list of values for one field may be longer."""
-FIELDS = {"id", "text", "title", "metadata"}
+FIELDS = {"id", "text", "title", "metadata", "sections"}
+MOST_SECTIONS = 100_000
 LONGEST_SHOWN, MOST_LISTED = 200, 20
 """Characters of a value, and names in a row, that an error shows."""
 
@@ -52,7 +53,7 @@ def document(given: Document | Mapping[str, Any]) -> Document:
             raise InvalidDocument(
                 f"document {shown(given.id)}: {name} has {len(value):,} characters, more than {most:,}; {way_out}"
             )
-    return Document(given.id, given.text, given.title, _metadata(given))
+    return Document(given.id, given.text, given.title, _metadata(given), _sections(given))
 
 
 def _from_mapping(given: Mapping[str, Any]) -> Document:
@@ -66,7 +67,8 @@ def _from_mapping(given: Mapping[str, Any]) -> Document:
             f"document {shown(given['id'])} has unknown fields: {listed(sorted(map(str, unknown)))}; "
             f"put what is your own into metadata"
         )
-    return Document(given["id"], given["text"], given.get("title") or "", given.get("metadata") or {})
+    parts = given.get("sections") or ()
+    return Document(given["id"], given["text"], given.get("title") or "", given.get("metadata") or {}, parts)
 
 
 def _metadata(given: Document) -> dict[str, Any]:
@@ -96,6 +98,37 @@ def _metadata(given: Document) -> dict[str, Any]:
             if isinstance(item, int) and not SMALLEST <= item <= LARGEST:
                 raise InvalidDocument(f"{who} {shown(name)} is {shown(item)}, beyond 64 bits; use a string")
     return plain
+
+
+def _sections(given: Document) -> tuple[Section, ...]:
+    """In the order of the text, none overlapping another, each with a name of its own."""
+    who = f"document {shown(given.id)}: sections"
+    if not isinstance(given.sections, list | tuple) or len(given.sections) > MOST_SECTIONS:
+        raise InvalidDocument(f"{who} is a list of at most {MOST_SECTIONS:,} sections, not {shown(given.sections)}")
+    found, end, names = [], 0, set[str]()
+    for said in given.sections:
+        one = _section(said)
+        if one is None or not end <= one.start <= one.end <= len(given.text) or one.where in names:
+            raise InvalidDocument(
+                f"{who} are start, end and where: parts of the text in its order, none overlapping another, each with "
+                f"a name of its own; {shown(said)} is not"
+            )
+        end = one.end
+        names.add(one.where)
+        found.append(one)
+    return tuple(found)
+
+
+def _section(said: Any) -> Section | None:
+    """A section, or a mapping or list of its parts; None where it is none of these."""
+    if isinstance(said, Mapping):
+        said = Section(**said) if set(said) == {"start", "end", "where"} else None
+    elif isinstance(said, list | tuple):
+        said = Section(*said) if len(said) == 3 else None
+    if not isinstance(said, Section) or not isinstance(said.where, str) or not 0 < len(said.where) <= LONGEST_TITLE:
+        return None
+    whole = all(isinstance(at, int) and not isinstance(at, bool) for at in (said.start, said.end))
+    return said if whole and _storable(said.where) else None
 
 
 def _depth(value: Any) -> int:

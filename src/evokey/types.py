@@ -2,7 +2,7 @@
 
 | value      | made by      | says                                                         |
 |------------|--------------|--------------------------------------------------------------|
-| Document   | the caller   | id, text, title, metadata                                    |
+| Document   | the caller   | id, text, title, metadata, and sections                      |
 | Hit        | search       | a document and its score                                     |
 | Expansion  | an expander  | a query in more words: its units                             |
 | Answer     | a generator  | a text, and the documents it cites                           |
@@ -37,6 +37,17 @@ def digest(*texts: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Section:
+    """A named part of a document's text that the text itself does not tell by headings: a page of a PDF, a function
+    of a program."""
+
+    start: int
+    end: int
+    where: str
+    """Unique in its document: "p. 12", "Memory > search"."""
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """What is found. Learning never changes it."""
 
@@ -44,6 +55,8 @@ class Document:
     text: str
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    sections: tuple[Section, ...] = ()
+    """In the order of the text, none overlapping another. Empty: the headings of the text are all there is to know."""
 
     @property
     def abstract(self) -> str:
@@ -54,7 +67,8 @@ class Document:
     @property
     def hash(self) -> str:
         """Identity of the content; a lesson about this document holds for this content only."""
-        return digest(self.title, self.text, *([self.abstract] if self.abstract else []))
+        sections = "\0".join(f"{one.start} {one.end} {one.where}" for one in self.sections)
+        return digest(self.title, self.text, *([self.abstract] if self.abstract else []), *filter(None, [sections]))
 
 
 @dataclass(frozen=True, slots=True)

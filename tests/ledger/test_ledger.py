@@ -27,6 +27,18 @@ def filled(folder: Path) -> None:
         memory.evolve()
 
 
+def test_sections_are_part_of_what_a_document_is(tmp_path: Path) -> None:
+    plain = evokey.Document("a", "first second")
+    pages = replace(plain, sections=(evokey.Section(0, 5, "p. 1"), evokey.Section(6, 12, "p. 2")))
+    with evokey.open(tmp_path / "kb") as memory:
+        memory.add([plain])
+        memory.add([pages])
+    with evokey.open(tmp_path / "kb") as memory:
+        assert memory.get("a") == pages
+        assert memory.search("second")[0].document == pages
+    assert pages.hash != plain.hash
+
+
 def test_a_second_writer_is_told_who_the_first_one_is_and_may_still_search(tmp_path: Path) -> None:
     filled(tmp_path / "kb")
     with evokey.open(tmp_path / "kb") as first, evokey.open(tmp_path / "kb") as second:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import reduce
 from typing import Any
 
@@ -15,14 +15,14 @@ from evokey.errors import UnknownDocument
 from evokey.filters import NEGATED, ORDERS, Compare, Filter, Not, Or, items
 from evokey.ledger.database import Database
 from evokey.ledger.writers import Writers
-from evokey.types import Document, Numbers, Vectors
+from evokey.types import Document, Numbers, Section, Vectors
 
 NOTHING: Numbers = np.zeros(0, np.int64)
 RESTRICTED = "SELECT number FROM facts WHERE field = ? AND value NOT IN ('', 0)"
 """The numbers of restricted documents, some of them more than once. SQLite has 0 for false."""
 BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
-COLUMNS = ("number", "id", "title", "text", "metadata", "hash", "vector")
-FETCHED = ", ".join(f"d.{name}" for name in ("number", "id", "text", "title", "metadata"))
+COLUMNS = ("number", "id", "title", "text", "metadata", "hash", "vector", "sections")
+FETCHED = ", ".join(f"d.{name}" for name in ("number", "id", "text", "title", "metadata", "sections"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Documents:
     def entries(self, numbers: Sequence[int]) -> Iterator[Entry]:
         for row in self._rows("number", numbers):
             vector = None if row["vector"] is None else np.frombuffer(row["vector"], np.float32)
-            document = _document(row["id"], row["text"], row["title"], row["metadata"])
+            document = _document(row["id"], row["text"], row["title"], row["metadata"], row["sections"])
             yield Entry(row["number"], document, vector)
 
     def twins(self, entries: Sequence[Entry]) -> dict[int, int]:
@@ -202,9 +202,10 @@ class Documents:
             json.dumps(dict(document.metadata)),
             document.hash,
             None if vector is None else vector.tobytes(),
+            json.dumps([astuple(one) for one in document.sections]),
         )
         number = self._db.insert(
-            "INSERT INTO documents(id, title, text, metadata, hash, vector) VALUES (?,?,?,?,?,?)", values
+            "INSERT INTO documents(id, title, text, metadata, hash, vector, sections) VALUES (?,?,?,?,?,?,?)", values
         )
         self._state_facts(number, document)
         return Entry(number, document, vector)
@@ -236,8 +237,9 @@ def _sorted(rows: Iterable[Any]) -> Numbers:
     return np.array(sorted({row[0] for row in rows}), np.int64)
 
 
-def _document(id: str, text: str, title: str, metadata: str) -> Document:
-    return Document(id, text, title, json.loads(metadata) if metadata != "{}" else {})
+def _document(id: str, text: str, title: str, metadata: str, sections: str) -> Document:
+    parts = () if sections == "[]" else tuple(Section(*one) for one in json.loads(sections))
+    return Document(id, text, title, json.loads(metadata) if metadata != "{}" else {}, parts)
 
 
 def _same_vector(old: bytes | None, new: Vectors | None) -> bool:
