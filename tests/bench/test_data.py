@@ -85,6 +85,15 @@ def bright_files() -> dict[str, bytes]:
     return {f"{part}/biology-00000-of-00001.parquet": parquet(rows) for part, rows in parts.items()}
 
 
+def test_the_demo_is_a_data_set_with_several_wordings_of_most_questions() -> None:
+    demo = load("demo")
+    assert len(demo.documents) > 1_000 and len(demo.judged) == 488
+    known = {document.id for document in demo.documents}
+    named = {id for grades in demo.judged.values() for id in grades}
+    assert len(named - known) < len(named) / 10, "the documentation of another Python may lack some entries"
+    assert len(demo.judged) > 3 * len({frozenset(grades) for grades in demo.judged.values()})
+
+
 class TestBEIR:
     def test_a_folder_becomes_documents_queries_and_graded_judgements(self, beir: Path) -> None:
         dataset = load(beir)

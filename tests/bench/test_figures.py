@@ -72,6 +72,18 @@ def test_all_figures_of_a_stream_are_drawn(streamed: Path) -> None:
     assert "## keys" not in (streamed / "tables.md").read_text("utf-8")
 
 
+def test_a_curve_of_few_lessons_has_a_figure_of_its_own(tmp_path: Path) -> None:
+    common = runs.Run(protocol="curve")
+    planned, _ = runs.plan(
+        [str(small_sets.gap(tmp_path / "gap"))], common, encoders=["bm25"], policies=["none", "guarded"], seeds=1
+    )
+    assert all(one.error is None for one in runs.execute(planned, tmp_path / "out"))
+    names = {path.stem for path in figures.draw(tmp_path / "out")}
+    assert "few" in names and "stream" not in names
+    rows = tables.streams(Grid(runs.results(tmp_path / "out")))
+    assert {(row["policy"], row["taught"]): row["again"] for row in rows}["guarded", 10] == 1
+
+
 def test_only_what_learns_at_once_has_a_cost(streamed: Path) -> None:
     def result(policy: str, protocol: str, seconds: float) -> dict[str, Any]:
         return {"dataset": "s", "encoder": "bm25", "protocol": protocol, "rate": 0.5, "units": None, "seed": 0,

@@ -83,6 +83,45 @@ def test_further_wordings_that_came_with_a_set_are_tested_against_the_one_that_w
     assert all(one.grades == JUDGED[one.id.partition("#")[0]] for one in dealt.tested)
 
 
+def test_once_teaches_one_wording_of_half_of_the_intents_and_tests_the_others_and_strangers() -> None:
+    alone = {"alone": {"d9": 1}, "beside": {"d0": 1, "d9": 1}}  # one wording each
+    words = {id: f"words of {id}" for id in alone}
+    dealt = split(replace(DATA, queries={**DATA.queries, **words}, judged={**JUDGED, **alone}), "once", seed=2)
+    taught = {min(one.right) for one in dealt.taught}
+    assert len(taught) == len(dealt.taught) == 2, "two of the four intents with several wordings"
+    found = dealt.groups()
+    assert len(found["related"]) == 4 and all(min(one.right) in taught for one in found["related"])
+    assert not ids(dealt.taught) & ids(dealt.tested)
+    assert all(not one.right & taught for one in found["unrelated"])
+    assert "alone" in ids(tuple(found["unrelated"]))
+    assert ("beside" in ids(dealt.tested)) == ("d0" not in taught), "a question of another intent is no other wording"
+
+
+def test_a_topic_teaches_similar_questions_and_all_others_are_tested() -> None:
+    fruit = [f"how do I store {one} at home" for one in ("apples", "pears", "plums", "grapes", "lemons", "cherries")]
+    stars = [f"which telescope shows the planet {one}" for one in ("Mars", "Venus", "Saturn", "Uranus", "Pluto")]
+    cars = [f"change the engine oil of a {one} truck" for one in ("Ford", "Volvo", "Fiat", "Scania", "Dodge")]
+    queries = {f"{kind}{n}": text for kind, some in zip("fsc", (fruit, stars, cars), strict=True)
+               for n, text in enumerate(some)}  # fmt: skip
+    data = replace(DATA, queries=queries, judged={id: {"d1": 1} for id in queries})
+    kinds = set()
+    for seed in range(6):
+        dealt = split(data, "topic", rate=0.5, seed=seed)
+        assert dealt == split(data, "topic", rate=0.5, seed=seed)
+        assert ids(dealt.taught) | ids(dealt.tested) == set(queries) and len(dealt.taught) <= 3
+        assert len({one.id[0] for one in dealt.taught}) == 1, "lessons of one topic"
+        assert {one.id[0] for one in dealt.tested} == set("fsc"), "tests of all"
+        kinds |= {one.id[0] for one in dealt.taught}
+    assert len(kinds) > 1, "the seed draws the topic"
+
+
+def test_a_curve_is_cut_after_one_three_and_ten_lessons() -> None:
+    dealt = split(DATA, "curve", rate=0.75)
+    assert [len(part) for part in dealt.steps()] == [1, 2, 6]
+    assert tuple(one for part in dealt.steps() for one in part) == dealt.taught
+    assert dealt == split(DATA, "holdout", rate=0.75)
+
+
 def test_without_several_wordings_there_is_no_same_intent() -> None:
     with pytest.raises(InvalidInput, match="no intent in several words"):
         split(replace(DATA, judged={"q1": {"d1": 1}, "q2": {"d2": 1}}), "same-intent")
@@ -115,6 +154,7 @@ def test_batches_hold_all_lessons_in_order_in_parts_of_nearly_equal_size() -> No
 
 def test_an_unknown_protocol_is_named_with_the_known_ones() -> None:
     with pytest.raises(
-        InvalidInput, match="no protocol 'guess'; choose one of: holdout, official, same-intent, stream"
+        InvalidInput,
+        match="no protocol 'guess'; choose one of: holdout, official, same-intent, once, topic, stream, curve",
     ):
         split(DATA, "guess")

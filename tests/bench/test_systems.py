@@ -65,6 +65,16 @@ def test_a_stream_tells_the_quality_after_every_batch(tmp_path: Path) -> None:
     assert found["stream"][-1]["next"] is None
 
 
+def test_a_curve_tells_taught_related_and_unrelated_questions_after_one_three_and_ten_lessons(tmp_path: Path) -> None:
+    found = outcome(small_sets.gap(tmp_path / "gap"), tmp_path, protocol="curve", rate=0.5)
+    points = found["stream"]
+    assert [point["taught"] for point in points] == [0, 1, 3, 10, 24]
+    assert points[0]["again"] is None
+    assert all(point["again"]["nDCG@10"] == 1 for point in points[1:]), "what was taught is found"
+    assert all(sum(point["counts"].values()) == 24 for point in points)
+    assert points[1]["unrelated"]["nDCG@10"] == 0
+
+
 def test_every_run_starts_from_an_untaught_memory(tmp_path: Path) -> None:
     folder = small_sets.gap(tmp_path / "gap")
     first, again = (outcome(folder, tmp_path, protocol="holdout", rate=0.5, seed=3) for _ in range(2))

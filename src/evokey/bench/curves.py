@@ -1,5 +1,5 @@
-"""What changes as lessons come in: gain by budget, quality along a stream, how far keys move, when the paper's rule is
-saturated, and what learning costs."""
+"""What changes as lessons come in: gain by budget, quality along a stream and after few lessons, how far keys move,
+when the paper's rule is saturated, and what learning costs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,17 @@ from matplotlib.patches import Rectangle
 from evokey.bench import style
 from evokey.bench.grid import UNLEARNED, Grid, Row, in_order
 from evokey.bench.measures import MAIN
+from evokey.bench.protocols import IN_STEPS
 from evokey.bench.style import Figure
+from evokey.bench.systems import REFERENCE, UNTAUGHT
 from evokey.bench.tables import budget, keys, prices, saturation, streams
+
+SHADES = {
+    "again": ("questions that taught", "#1f5fa8"),
+    "related": ("other questions about the same documents", "#2a9d8f"),
+    "unrelated": ("unrelated questions", "#c2452d"),
+}
+"""By group: what it is called, and its colour."""
 
 
 def growth(grid: Grid) -> Figure | None:
@@ -41,7 +50,7 @@ def growth(grid: Grid) -> Figure | None:
 
 def stream(grid: Grid) -> Figure | None:
     """Quality after every batch, a panel for each set and encoder."""
-    panels = _panels(streams(grid))
+    panels = _panels(row for row in streams(grid) if row["protocol"].startswith("stream"))
     if not panels:
         return None
     figure, axes = style.tiles(len(panels))
@@ -53,6 +62,30 @@ def stream(grid: Grid) -> Figure | None:
         axis.set_xlabel("lessons so far")
     axes[0].set_ylabel(f"{MAIN}, tested queries")
     style.legend(figure, policies)
+    return figure
+
+
+def few(grid: Grid) -> Figure | None:
+    """Quality after 1, 3, 10 … lessons, of the questions that taught, of related and of unrelated ones; dashed: the
+    same questions before anything was taught."""
+    panels = _panels(row for row in streams(grid) if row["protocol"].startswith("curve") and row["taught"])
+    if not panels:
+        return None
+    figure, axes = style.tiles(len(panels))
+    for axis, ((name, encoder), rows) in zip(axes, panels.items(), strict=True):
+        for policy, dashes in ((UNTAUGHT, "--"), (REFERENCE, "-")):
+            for group, (_, shade) in SHADES.items():
+                here = {row["taught"]: row[group] for row in rows if row["policy"] == policy and row[group] is not None}
+                axis.plot(list(here), list(here.values()), color=shade, linestyle=dashes, linewidth=1.3,
+                          marker="o" if policy == REFERENCE else "", markersize=3)  # fmt: skip
+        axis.set_title(f"{name}, {encoder}")
+        axis.set_xlabel("lessons")
+        style.logarithmic(axis)
+    axes[0].set_ylabel(MAIN)
+    known = [(Line2D([], [], color=shade, marker="o", markersize=3, linewidth=1.3), said)
+             for said, shade in SHADES.values()]  # fmt: skip
+    before = (Line2D([], [], color="#555555", linestyle="--", linewidth=1.3), "before teaching")
+    style.legend(figure, [], [*known, before])
     return figure
 
 
@@ -110,11 +143,11 @@ def stopping(grid: Grid) -> Figure | None:
 
 
 def cost(grid: Grid) -> Figure | None:
-    """What learning costs: seconds of processor for one evolve, against the number of lessons. A stream evolves often,
-    so it has no place here."""
+    """What learning costs: seconds of processor for one evolve, against the number of lessons. A stream or a curve
+    evolves often, so it has no place here."""
     panels: dict[str, list[Row]] = defaultdict(list)
     for row in prices(grid):
-        once = row["policy"] not in UNLEARNED and not row["protocol"].startswith("stream")
+        once = row["policy"] not in UNLEARNED and not row["protocol"].startswith(IN_STEPS)
         if once and row["evolve_cpu_s"] and row["lessons"]:
             panels[row["encoder"]].append(row)
     if not panels:
@@ -148,6 +181,7 @@ def _policies(rows: Iterable[Row]) -> list[str]:
 CURVES = {
     "budget": growth,
     "stream": stream,
+    "few": few,
     "displacement": displacement,
     "saturation": stopping,
     "cost": cost,

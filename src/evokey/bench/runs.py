@@ -155,7 +155,7 @@ def plan(
         raise InvalidInput(
             "two of the data sets have the same name: results are stored by name, so measure them in two runs"
         )
-    known = rates if common.protocol in ("holdout", "stream") else (None,)
+    known = rates if common.protocol in protocols.RATED else (None,)
     found = [
         replace(common, data=folder, encoder=encoder, policy=policy, rate=rate, seed=seed)
         for folder, (policy, encoder), rate, seed in product(sets, pairs, known, range(seeds))
@@ -278,8 +278,9 @@ def measure(run: Run, scratch: Path) -> Result:
     clock = Clock()
     lessons = Lessons(run.units, run.wrong, run.verifier, run.llm)
     with systems.system(run.policy, lab, lessons, seed=run.seed, llm=lambda: model(run.llm)) as system:
-        if run.protocol == "stream":
-            found = _stream(system, dealt, {one.id: one for one in taught}, run.batches, clock)
+        if run.protocol in protocols.IN_STEPS:
+            batches = dealt.steps() if run.protocol == "curve" else dealt.batches(run.batches)
+            found = _stream(system, dealt, {one.id: one for one in taught}, batches, clock)
         else:
             clock.call("teach", system.teach, taught)
             found = {"report": clock.call("evolve", system.evolve)}
@@ -340,9 +341,10 @@ def _test(system: System, dealt: Split, clock: Clock) -> Result:
     }
 
 
-def _stream(system: System, dealt: Split, lessons: Mapping[str, Question], count: int, clock: Clock) -> Result:
-    """Quality after every batch: of the tested queries, and of the next batch before it teaches."""
-    batches = dealt.batches(count)
+def _stream(
+    system: System, dealt: Split, lessons: Mapping[str, Question], batches: Sequence[tuple[Question, ...]], clock: Clock
+) -> Result:
+    """Quality after every batch: of the tested queries, of those that taught, and of the next batch before it does."""
     points = [_point(system, dealt, (), batches[0], clock)]
     for place, batch in enumerate(batches):
         clock.call("teach", system.teach, [lessons[one.id] for one in batch])
@@ -369,12 +371,14 @@ def _point(
     system: System, dealt: Split, known: tuple[Question, ...], following: Sequence[Question], clock: Clock
 ) -> Mapping[str, Any]:
     groups = Split(known, dealt.tested).groups()
-    asked = {one.id: one for one in (*dealt.tested, *following)}
+    again = known[:TAUGHT_ASKED]
+    asked = {one.id: one for one in (*dealt.tested, *again, *following)}
     found = {id: [one for one, _ in clock.search(system, question)] for id, question in asked.items()}
     values = measures.evaluate(asked.values(), found)
-    parts = {"metrics": dealt.tested, "related": groups["related"], "unrelated": groups["unrelated"], "next": following}
+    apart = {name: groups[name] for name in ("related", "unrelated")}
+    parts = {"metrics": dealt.tested, **apart, "again": again, "next": following}
     means = {name: measures.mean(values, [one.id for one in ones]) for name, ones in parts.items()}
-    return {"taught": len(known), **means}
+    return {"taught": len(known), **means, "counts": {name: len(ones) for name, ones in apart.items()}}
 
 
 def summarise(result: Result) -> Result:

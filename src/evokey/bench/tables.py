@@ -117,16 +117,18 @@ def _average(found: Iterable[float | None]) -> float | None:
 
 
 def streams(grid: Grid) -> list[Row]:
-    """nDCG@10 after every batch of a stream."""
+    """nDCG@10 after every batch of a stream or curve (again: questions that taught; next: the next batch)."""
     rows = []
     for setting in grid.settings:
         for policy, found in grid.of(setting).items():
             for points in zip(*(one["stream"] for one in found if one.get("stream")), strict=False):
-                means = {
-                    part: _mean(point[part] for point in points) for part in ("metrics", "related", "unrelated", "next")
-                }
+                means = {part: _mean(point.get(part) for point in points) for part in STEPS}
                 rows.append({**_columns(setting), "policy": policy, "taught": points[0]["taught"], **means})
     return rows
+
+
+STEPS = ("metrics", "related", "unrelated", "again", "next")
+"""Questions that are reported apart after every batch."""
 
 
 def _mean(found: Iterable[Mapping[str, float] | None]) -> float | None:

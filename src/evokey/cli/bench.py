@@ -56,7 +56,11 @@ def bench(
         ),
     ] = None,
     protocol: Annotated[
-        str, typer.Option(help="holdout, official (train → test), same-intent or stream (batches).")
+        str,
+        typer.Option(
+            help="holdout, official (train → test), same-intent, once (one wording of half of the intents), topic "
+            "(lessons from one cluster of queries), stream (batches) or curve (1 to 300 lessons)."
+        ),
     ] = "holdout",
     rate: Annotated[list[str] | None, typer.Option(help="Shares of the queries that teach. Default: 0.5.")] = None,
     seeds: Annotated[int, typer.Option(help="Number of random splits.")] = 3,

@@ -1,6 +1,7 @@
 """Data sets for the bench: folders (BEIR, BRIGHT, TREC) or names that the hub has → one Dataset.
 
 dataset = load("../data/nfcorpus")      # a folder
+dataset = load("demo")                  # the demo's documents and questions
 dataset = load("irds:vaswani")          # a set of ir_datasets
 dataset = load("biology")               # one of the paper's 13 sets, or another name of BEIR or BRIGHT, from the hub
 dataset.judged, dataset.problems
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evokey.bench.data import beir, bright, irds, trec
+from evokey.bench.data import beir, bright, demo, irds, trec
 from evokey.bench.data.beir import expansions
 from evokey.bench.data.dataset import Dataset, Judgements, prefix
 from evokey.bench.data.presets import BEIR, BRIGHT, Preset, Reported, preset_of, presets
@@ -41,6 +42,8 @@ def load(name_or_folder: str | Path, split: str = "test", *, cache: Path | None 
         return _folder(path, split)
     if (found := bright.place(path)) is not None:
         return bright.read(found, split)
+    if name == demo.NAME:
+        return demo.read(split)
     if name.startswith(irds.PREFIX):
         return irds.read(name, split)
     if name in BRIGHT:
@@ -48,7 +51,7 @@ def load(name_or_folder: str | Path, split: str = "test", *, cache: Path | None 
     if name in BEIR or name.startswith("BeIR/"):
         return beir.from_hub(name.removeprefix("BeIR/"), split, cache)
     raise InvalidInput(
-        f"{name} is neither a folder nor the name of a data set. Names are: {', '.join(sorted(BEIR | BRIGHT))}; "
+        f"{name} is neither a folder nor the name of a data set. Names are: demo, {', '.join(sorted(BEIR | BRIGHT))}; "
         f"other sets that the hub holds in BEIR's form are given as BeIR/<name>, those of ir_datasets as irds:<name>"
     )
 
