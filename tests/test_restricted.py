@@ -421,7 +421,9 @@ def test_what_cannot_keep_the_promise_is_refused(tmp_path: Path, pages: Memory) 
     with pytest.raises(InvalidSettings, match="restricted names a field of the metadata"):
         evokey.open(tmp_path / "empty", restricted="")
     for hidden in ({"group": "hr"}, [["hr"]], [{"group": "hr"}]):
-        with pytest.raises(InvalidDocument, match=r"'access' marks restricted documents .* do not see into objects"):
+        with pytest.raises(
+            InvalidDocument, match=r"'access' marks restricted documents .* an object has no value of its own"
+        ):
             pages.add([Document("x", "text", metadata={"access": hidden})])
     with pytest.raises(InvalidInput, match=r"'salaries' is restricted .* Protect public documents only"):
         pages.protect("pay", ["salaries"])
@@ -435,6 +437,14 @@ def test_a_memory_whose_field_already_holds_objects_does_not_open_with_the_setti
     file.write_text('restricted = "access"\n' + file.read_text())
     with pytest.raises(InvalidDocument, match="document 'x': metadata 'access' marks restricted documents"):
         evokey.open(tmp_path / "kb")
+
+
+def test_the_field_that_restricts_may_lie_inside_of_an_object(tmp_path: Path) -> None:
+    with evokey.open(tmp_path / "kb", encoder="bm25", restricted="access.group") as memory:
+        memory.add([Document("x", "text", metadata={"access": {"group": "hr"}}), Document("y", "text")])
+        assert memory.index.restricted.tolist() == [1]
+        with pytest.raises(InvalidDocument, match=r"document 'z': metadata 'access\.group' marks restricted documents"):
+            memory.add([Document("z", "text", metadata={"access": {"group": {"name": "hr"}}})])
 
 
 def test_the_protection_of_a_page_that_was_restricted_later_does_not_count(pages: Memory) -> None:

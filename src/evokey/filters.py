@@ -3,13 +3,17 @@
     {"operator": "AND", "conditions": [{"field": "meta.lang", "operator": "==", "value": "en"}, …]}
 
 A field that holds a list is met by any of its items; a null, an object, an empty list and a missing field hold nothing.
+Fields inside objects, and inside objects in a list, have a dot between their names: {"author": {"name": …}} is
+author.name. Dates are ISO texts, which sort as they should.
 
-| operator            | is met by                                                                             |
-|---------------------|---------------------------------------------------------------------------------------|
-| ==, in              | an item that equals the value, or one of them; None: a field that holds nothing        |
-| !=, not in          | all that the same with == or in is not met by, fields that hold nothing included        |
-| >, >=, <, <=        | a number beyond a number, or a text beyond a text (so write dates as ISO texts);        |
-|                     | a text beside a number never, and a field that holds nothing never                      |
+| operator               | is met by                                                                            |
+|------------------------|--------------------------------------------------------------------------------------|
+| ==, in                 | an item that equals the value, or one of them; None: a field that holds nothing       |
+| >, >=, <, <=           | a number beyond a number, or a text beyond a text; a text beside a number never, and  |
+|                        | a field that holds nothing never                                                      |
+| contains               | a text that has the value as a part of it, letter by letter                           |
+| !=, not in,            | all that the same with ==, in or contains is not met by, fields that hold nothing     |
+| not contains           | included; so != None is met by every field that holds something                       |
 
 Several bounds on one field in one AND are a range: one and the same item must meet them all.
 """
@@ -25,8 +29,8 @@ Value = str | int | float | None
 ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le
 }  # fmt: skip
-LISTS, NEGATED = ("in", "not in"), ("!=", "not in")
-OPERATORS = ("==", "!=", *ORDERS, *LISTS)
+LISTS, PARTS, NEGATED = ("in", "not in"), ("contains", "not contains"), ("!=", "not in", "not contains")
+OPERATORS = ("==", "!=", *ORDERS, *LISTS, *PARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +45,12 @@ class Compare:
         return self.value if isinstance(self.value, tuple) else (self.value,)
 
     def matches(self, metadata: Mapping[str, Any]) -> bool:
-        found = list(items(metadata.get(self.field)))
+        found = values_of(metadata, self.field)
         if self.operator in ORDERS:
             return any(self.meets(item) for item in found)
+        if self.operator in PARTS:
+            part = any(isinstance(item, str) and str(self.value) in item for item in found)
+            return part != (self.operator in NEGATED)
         equal = any(item in self.values for item in found) or (not found and None in self.values)
         return equal != (self.operator in NEGATED)
 
@@ -76,7 +83,7 @@ class And:
     def matches(self, metadata: Mapping[str, Any]) -> bool:
         alone, ranges = self.parts()
         return all(one.matches(metadata) for one in alone) and all(
-            any(all(bound.meets(item) for bound in bounds) for item in items(metadata.get(bounds[0].field)))
+            any(all(bound.meets(item) for bound in bounds) for item in values_of(metadata, bounds[0].field))
             for bounds in ranges
         )
 
@@ -111,8 +118,23 @@ Where = Filter | Mapping[str, Any]
 """What callers pass: a filter, its JSON, or the shorthand {"lang": "en", "year": {"gte": 2020}}."""
 
 
-def items(value: Any) -> Iterator[str | int | float]:
-    """What filters see of a value in the metadata."""
-    for item in value if isinstance(value, list | tuple) else [value]:
+def values_of(metadata: Mapping[str, Any], field: str) -> list[str | int | float]:
+    """What a field holds."""
+    return [value for name, value in facts(metadata) if name == field]
+
+
+def facts(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str | int | float]]:
+    """What filters see of metadata: fields, with a value that each holds."""
+    for field, item in entries(metadata):
         if isinstance(item, str | int | float):
-            yield item
+            yield field, item
+
+
+def entries(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Everything in metadata under the name of its field, each item of a list by itself; of an object, the object and
+    then what is in it."""
+    for name, value in metadata.items():
+        for item in value if isinstance(value, list | tuple) else [value]:
+            yield f"{above}{name}", item
+            if isinstance(item, Mapping):
+                yield from entries(item, f"{above}{name}.")

@@ -19,7 +19,10 @@ At = Annotated[Path, typer.Option("--at", help="Directory of the memory.", envva
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
 Where = Annotated[
     list[str] | None,
-    typer.Option(help="Filter: field=value (repeat for alternatives), year>=2020, day<2024-05-01; or Haystack's JSON."),
+    typer.Option(
+        help="Filter: field=value (repeat for alternatives), field!=value, year>=2020, day<2024-05-01, title~part; "
+        'or JSON: \'{"author.name": {"exists": true}}\', or Haystack\'s, with AND, OR and NOT.'
+    ),
 ]
 Reader = Annotated[
     list[str] | None,
@@ -28,7 +31,7 @@ Reader = Annotated[
     ),
 ]
 HERE = Path(".evokey")
-CONDITION = re.compile(r"(?P<field>[^<>=]+)(?P<sign><=|>=|=|<|>)(?P<value>.*)", re.DOTALL)
+CONDITION = re.compile(r"(?P<field>[^<>=!~]+)(?P<sign><=|>=|!=|=|<|>|~)(?P<value>.*)", re.DOTALL)
 
 
 def existing(at: Path) -> evokey.Memory:
@@ -61,13 +64,21 @@ def filter_of(said: list[str] | None) -> Filter | None:
         if one.lstrip().startswith("{"):
             more.append(_parse_filter(one))
         elif parts is None:
-            raise InvalidFilter(f"--where {one} is not of the form field=value, field<value or field>=value, nor JSON")
+            raise InvalidFilter(
+                f"--where {one} is not of the form field=value, with one of = != < <= > >= ~ (contains), nor JSON"
+            )
         elif parts["sign"] == "=":
             equal.setdefault(parts["field"], []).extend(_meanings(parts["value"]))
         else:
-            more.append(Compare(parts["field"], parts["sign"], _bound(parts["value"])))
+            more.append(_condition(parts["field"], parts["sign"], parts["value"]))
     several = [Compare(field, "in", tuple(values)) for field, values in equal.items()]
     return checks.filter(And((*several, *more))) if said else None
+
+
+def _condition(field: str, sign: str, value: str) -> Compare:
+    if sign == "!=":
+        return Compare(field, "not in", tuple(_meanings(value)))
+    return Compare(field, "contains", value) if sign == "~" else Compare(field, sign, _bound(value))
 
 
 def _parse_filter(said: str) -> Filter:

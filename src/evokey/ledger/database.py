@@ -16,6 +16,7 @@ class Dialect(Protocol):
     batch: int
     in_list: str
     is_number: str
+    contains: str
     nested: str
 
     def list(self, values: Iterable[int | str]) -> Any: ...
@@ -29,6 +30,14 @@ class Database(Protocol):
     name: str
     """By which it signs what it writes."""
     dialect: Dialect
+
+    @property
+    def version(self) -> int:
+        """Changes when anybody, here or elsewhere, has committed."""
+
+    @property
+    def in_write(self) -> bool:
+        """Whether this thread is inside a transaction that writes."""
 
     def one(self, sql: str, values: Any = ()) -> Any:
         """The first row; None: there is none."""

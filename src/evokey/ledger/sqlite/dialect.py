@@ -14,11 +14,17 @@ class SQLiteDialect:
     """A condition on a list, which is one value: see `list`."""
     is_number = "typeof(value) != 'text'"
     """Whether a fact is a number or a truth value."""
+    contains = "instr(value, ?) > 0"
+    """Whether a text has another one as a part of it."""
     nested = (
-        "SELECT d.id FROM documents d, json_each(d.metadata) j WHERE j.key = ? AND (j.type = 'object' OR "
-        "(j.type = 'array' AND EXISTS (SELECT 1 FROM json_each(j.value) i WHERE i.type IN ('object', 'array'))))"
+        "WITH RECURSIVE walk(id, field, type, value, inside) AS ("
+        "SELECT d.id, j.key, j.type, j.value, 0 FROM documents d, json_each(d.metadata) j UNION ALL "
+        "SELECT w.id, CASE w.type WHEN 'array' THEN w.field ELSE w.field || '.' || j.key END, j.type, j.value, "
+        "w.type = 'array' FROM walk w, json_each(w.value) j "
+        "WHERE w.type = 'object' OR (w.type = 'array' AND NOT inside)) "
+        "SELECT id FROM walk WHERE field = ? AND (type = 'object' OR (type = 'array' AND inside)) LIMIT 1"
     )
-    """Documents whose metadata holds an object under a field."""
+    """Documents whose metadata holds an object, or a list in a list, under a field."""
 
     def list(self, values: Iterable[int | str]) -> str:
         return json.dumps(list(values))

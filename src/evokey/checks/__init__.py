@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
 
-from evokey.errors import InvalidDocument, InvalidFilter, InvalidInput, InvalidQuery, InvalidVector
-from evokey.filters import LISTS, OPERATORS, ORDERS, And, Compare, Filter, Not, Or, Where
+from evokey.checks.limits import DEEPEST, LARGEST, SMALLEST, storable
+from evokey.checks.showing import listed, shown
+from evokey.checks.where import filter, iso
+from evokey.errors import InvalidDocument, InvalidInput, InvalidQuery, InvalidVector
+from evokey.filters import entries, facts
 from evokey.types import Document, Section, Vectors
 
+__all__ = ["LARGEST", "SMALLEST", "filter", "listed", "shown"]
 Graded = Iterable[str] | Mapping[str, float]
 WRONG = -1.0
 LOWEST, HIGHEST = 1e-6, 1_000_000
@@ -20,19 +25,10 @@ LONGEST_TEXT, LONGEST_QUERY = 5_000_000, 100_000
 LONGEST_ID, LONGEST_TITLE, LONGEST_ACTOR = 4_096, 10_000, 1_000
 LARGEST_METADATA = 1_000_000
 """Characters of all metadata of a document, written as JSON."""
-DEEPEST = 50
-"""Lists and objects inside one another, in metadata: what is stored must be readable from any depth of calls."""
 MOST_TEXTS = 1_000
 """Units of a lesson, or expected answers of a query."""
-SMALLEST, LARGEST = -(2**63), 2**63 - 1
-BOUNDS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
-LOGIC = ("AND", "OR", "NOT")
-MOST_CONDITIONS = 1_000
-"""Conditions of a filter; a list of values for one field may be longer."""
 FIELDS = {"id", "text", "title", "metadata", "sections"}
 MOST_SECTIONS = 100_000
-LONGEST_SHOWN, MOST_LISTED = 200, 20
-"""Characters of a value, and names in a row, that an error shows."""
 
 
 def document(given: Document | Mapping[str, Any]) -> Document:
@@ -47,7 +43,7 @@ def document(given: Document | Mapping[str, Any]) -> Document:
     ):
         if not isinstance(value, str):
             raise InvalidDocument(f"document {shown(given.id)}: {name} must be a string, not {type(value).__name__}")
-        if not _storable(value):
+        if not storable(value):
             raise InvalidDocument(f"document {shown(given.id)}: {name} is not valid Unicode (it has a lone surrogate)")
         if len(value) > most:
             raise InvalidDocument(
@@ -76,12 +72,12 @@ def _metadata(given: Document) -> dict[str, Any]:
     if not isinstance(given.metadata, Mapping):
         raise InvalidDocument(f"{who} must be a mapping of names to values, not {type(given.metadata).__name__}")
     try:
-        spelled = json.dumps(dict(given.metadata), allow_nan=False)
+        spelled = json.dumps(dict(given.metadata), allow_nan=False, default=_iso)
         plain: dict[str, Any] = json.loads(spelled)
         depth = _depth(plain)
     except (TypeError, ValueError) as error:
         raise InvalidDocument(
-            f"{who} must be strings, numbers, true/false, null, lists or objects ({error})"
+            f"{who} must be strings, numbers, dates, true/false, null, lists or objects ({error})"
         ) from error
     except RecursionError:
         spelled, plain, depth = "", {}, DEEPEST + 1
@@ -91,13 +87,18 @@ def _metadata(given: Document) -> dict[str, Any]:
         raise InvalidDocument(
             f"{who} has {len(spelled):,} characters as JSON, more than {LARGEST_METADATA:,}; put long texts into text"
         )
-    if not _storable(json.dumps(plain, ensure_ascii=False)):
+    if not storable(json.dumps(plain, ensure_ascii=False)):
         raise InvalidDocument(f"{who} is not valid Unicode (it has a lone surrogate)")
-    for name, value in plain.items():
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, int) and not SMALLEST <= item <= LARGEST:
-                raise InvalidDocument(f"{who} {shown(name)} is {shown(item)}, beyond 64 bits; use a string")
+    for name, item in facts(plain):
+        if isinstance(item, int) and not SMALLEST <= item <= LARGEST:
+            raise InvalidDocument(f"{who} {shown(name)} is {shown(item)}, beyond 64 bits; use a string")
     return plain
+
+
+def _iso(value: Any) -> str:
+    if isinstance(value, date):
+        return iso(value)
+    raise TypeError(f"a value is of the type {type(value).__name__}")
 
 
 def _sections(given: Document) -> tuple[Section, ...]:
@@ -128,7 +129,7 @@ def _section(said: Any) -> Section | None:
     if not isinstance(said, Section) or not isinstance(said.where, str) or not 0 < len(said.where) <= LONGEST_TITLE:
         return None
     whole = all(isinstance(at, int) and not isinstance(at, bool) for at in (said.start, said.end))
-    return said if whole and _storable(said.where) else None
+    return said if whole and storable(said.where) else None
 
 
 def _depth(value: Any) -> int:
@@ -142,15 +143,14 @@ def _depth(value: Any) -> int:
 def readable(documents: Iterable[Document], field: str) -> None:
     """The field that says whether a document is restricted must be one that filters see."""
     for one in documents:
-        said = one.metadata.get(field)
-        if isinstance(said, Mapping) or (isinstance(said, list) and any(isinstance(i, Mapping | list) for i in said)):
+        if any(name == field and isinstance(item, Mapping | list) for name, item in entries(one.metadata)):
             raise nested(one.id, field)
 
 
 def nested(id: str, field: str) -> InvalidDocument:
     return InvalidDocument(
-        f"document {shown(id)}: metadata {field!r} marks restricted documents in this memory, and filters do not see "
-        f"into objects: make it a string, a number, true or false, null, or a list of these"
+        f"document {shown(id)}: metadata {field!r} marks restricted documents in this memory, and an object has no "
+        f"value of its own: make it a string, a number, true or false, null, or a list of these"
     )
 
 
@@ -170,29 +170,12 @@ def json_value(text: str) -> Any:
     return found
 
 
-def shown(value: Any) -> str:
-    """A value as an error shows it: never longer than a line or two."""
-    try:
-        spelled = repr(value)
-    except (ValueError, RecursionError):  # a number of too many digits, or too deep a nesting
-        return f"something too large to show ({type(value).__name__})"
-    return spelled if len(spelled) <= LONGEST_SHOWN else f"{spelled[:LONGEST_SHOWN]}… ({len(spelled):,} characters)"
-
-
-def listed(names: Iterable[Any]) -> str:
-    """Names in a row, as an error shows them."""
-    several = [str(name) for name in names]
-    more = f" and {len(several) - MOST_LISTED} more" if len(several) > MOST_LISTED else ""
-    whole = ", ".join(several[:MOST_LISTED])
-    return (whole if len(whole) <= LONGEST_SHOWN else f"{whole[:LONGEST_SHOWN]}…") + more
-
-
 def query(text: str) -> str:
     if not isinstance(text, str):
         raise InvalidQuery(f"a query is a string, not {type(text).__name__}")
     if not text.strip():
         raise InvalidQuery("the query is empty; give some text")
-    if not _storable(text):
+    if not storable(text):
         raise InvalidQuery("the query is not valid Unicode (it has a lone surrogate)")
     if len(text) > LONGEST_QUERY:
         raise InvalidQuery(f"the query has {len(text):,} characters, more than {LONGEST_QUERY:,}; use a shorter one")
@@ -220,7 +203,7 @@ def _texts(found: list[Any], what: str) -> list[str]:
     if len(found) > MOST_TEXTS:
         raise InvalidInput(f"{what} is one of {len(found):,}; at most {MOST_TEXTS:,} are taken")
     for text in found:
-        if not isinstance(text, str) or not text.strip() or not _storable(text):
+        if not isinstance(text, str) or not text.strip() or not storable(text):
             raise InvalidInput(f"{what} is a non-empty text, not {shown(text)}")
         if len(text) > LONGEST_QUERY:
             raise InvalidInput(f"{what} has {len(text):,} characters, more than {LONGEST_QUERY:,}; make it shorter")
@@ -247,7 +230,7 @@ def numbers(given: Iterable[int]) -> list[int]:
 
 def actor(name: str, *, new: bool = True) -> str:
     """The name of somebody who teaches; one that is to be forgotten may have any length."""
-    if not isinstance(name, str) or not name.strip() or not _storable(name):
+    if not isinstance(name, str) or not name.strip() or not storable(name):
         raise InvalidInput(f"an actor is a non-empty name, not {shown(name)}")
     if new and len(name) > LONGEST_ACTOR:
         raise InvalidInput(
@@ -275,7 +258,7 @@ def ids(given: Iterable[str], name: str = "ids") -> list[str]:
         raise InvalidInput(f"{name} is a list of ids, not {shown(given)}")
     found = list(given)
     for id in found:
-        if not isinstance(id, str) or not _storable(id):
+        if not isinstance(id, str) or not storable(id):
             raise InvalidInput(f"{name} is a list of ids, strings of valid Unicode; {shown(id)} is none")
     return list(dict.fromkeys(found))
 
@@ -328,107 +311,3 @@ def vectors(given: Any, rows: int) -> Vectors:
         raise InvalidVector(f"vector {bad[0]} is zero, infinite or NaN; it has no direction to search by")
     matrix = matrix / largest  # first, so that squares neither overflow nor vanish
     return np.asarray(matrix / np.linalg.norm(matrix, axis=1, keepdims=True), np.float32)
-
-
-def filter(where: Where) -> Filter:
-    """A filter, from its shorthand ({"lang": "en"}), from Haystack's JSON, or as it is."""
-    found = _filter(where, DEEPEST)
-    count = _conditions(found)
-    if count > MOST_CONDITIONS:
-        raise InvalidFilter(f"where has {count:,} conditions; at most {MOST_CONDITIONS:,} are taken: use in")
-    return found
-
-
-def _conditions(found: Filter) -> int:
-    inside = (found.condition,) if isinstance(found, Not) else getattr(found, "conditions", ())
-    return 1 + sum(map(_conditions, inside))
-
-
-def _filter(where: Any, depth: int) -> Filter:
-    if depth < 1:
-        raise InvalidFilter(f"where has conditions more than {DEEPEST} deep; use fewer levels")
-    if isinstance(where, Compare):
-        return _compare(where.field, where.operator, where.value)
-    if isinstance(where, And | Or):
-        return type(where)(tuple(_filter(one, depth - 1) for one in where.conditions))
-    if isinstance(where, Not):
-        return Not(_filter(where.condition, depth - 1))
-    if not isinstance(where, Mapping) or not all(isinstance(field, str) for field in where):
-        raise InvalidFilter(f'where is a mapping of field names to values, like {{"lang": "en"}}, not {shown(where)}')
-    if where.get("operator") in (*LOGIC, *OPERATORS) or (
-        "operator" in where and where.keys() & {"conditions", "field"}
-    ):
-        return _from_json(where, depth)
-    return And(tuple(one for field, wanted in where.items() for one in _shorthand(field, wanted)))
-
-
-def _from_json(where: Mapping[str, Any], depth: int) -> Filter:
-    operator = where["operator"]
-    if operator not in (*LOGIC, *OPERATORS):
-        raise InvalidFilter(f"where: there is no operator {shown(operator)}: {', '.join((*LOGIC, *OPERATORS))}")
-    wanted = {"operator", "conditions"} if operator in LOGIC else {"operator", "field", "value"}
-    if set(where) != wanted:
-        raise InvalidFilter(f"where: a condition with {operator} has {', '.join(sorted(wanted))}, not {listed(where)}")
-    if operator in LOGIC:
-        if not isinstance(where["conditions"], list | tuple):
-            raise InvalidFilter(f"where: the conditions of {operator} are a list, not {shown(where['conditions'])}")
-        inside = tuple(_filter(one, depth - 1) for one in where["conditions"])
-        if operator == "NOT":
-            return Not(inside[0] if len(inside) == 1 else And(inside))
-        return Or(inside) if operator == "OR" else And(inside)
-    field = where["field"]
-    if not isinstance(field, str):
-        raise InvalidFilter(f"where: a field is a name, such as meta.lang, not {shown(field)}")
-    return _compare(field.removeprefix("meta."), operator, where["value"])
-
-
-def _shorthand(field: str, wanted: Any) -> Iterator[Compare]:
-    if isinstance(wanted, Mapping):
-        if not wanted or set(wanted) - set(BOUNDS):
-            raise InvalidFilter(
-                f"where[{shown(field)}] is a range of {', '.join(sorted(BOUNDS))}, not {shown(dict(wanted))}"
-            )
-        for bound, value in wanted.items():
-            yield _compare(field, BOUNDS[bound], value)
-    else:
-        several = isinstance(wanted, list | tuple | set | frozenset)
-        yield _compare(field, "in" if several else "==", wanted)
-
-
-def _compare(field: str, operator: str, value: Any) -> Compare:
-    if operator not in OPERATORS:
-        raise InvalidFilter(f"where[{shown(field)}]: there is no operator {shown(operator)}: {', '.join(OPERATORS)}")
-    if operator in LISTS:
-        if not isinstance(value, list | tuple | set | frozenset):
-            raise InvalidFilter(f"where[{shown(field)}]: {operator} takes a list of values, not {shown(value)}")
-        value = tuple(value)
-    elif operator in ORDERS and (isinstance(value, bool) or not isinstance(value, str | int | float)):
-        raise InvalidFilter(
-            f"where[{shown(field)}]: the bounds of a range are finite numbers, or texts such as ISO dates, "
-            f"not {shown(value)}"
-        )
-    for one in value if isinstance(value, tuple) else (value,):
-        _check_value(field, one)
-    return Compare(field, operator, value)
-
-
-def _check_value(field: str, value: Any) -> None:
-    if not isinstance(value, str | int | float | None):
-        raise InvalidFilter(
-            f"where[{shown(field)}] is compared with {shown(value)}; give a string, a number, true/false or null, "
-            f"or a list of these for 'one of'"
-        )
-    if not _storable(field) or (isinstance(value, str) and not _storable(value)):
-        raise InvalidFilter(f"where[{shown(field)}] = {shown(value)} is not valid Unicode")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidFilter(f"where[{shown(field)}]: numbers are finite, not {shown(value)}")
-    if isinstance(value, int) and not SMALLEST <= value <= LARGEST:
-        raise InvalidFilter(f"where[{shown(field)}] is compared with {shown(value)}, beyond 64 bits")
-
-
-def _storable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
