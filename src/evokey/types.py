@@ -501,6 +501,10 @@ class Explanation:
     views: Sequence[View]
     lesson_count: int = 0
     """How many lessons name it, shown here or not."""
+    carried_over: int = 0
+    """Lessons that were taught on an earlier text of the document, most of which is still there."""
+    set_aside: int = 0
+    """Lessons that were taught on another text of the document; they have no effect now."""
     in_reach: bool = True
     """Whether the query is similar enough to a taught one for learning to act on it."""
 
@@ -531,7 +535,9 @@ class Stats:
     """Documents that some retriever cannot find: its encoder failed, or its keys are not written yet."""
     lessons: int
     set_aside: int
-    """Verdicts about a document whose text has changed or that is gone; they wait."""
+    """Verdicts about a document that is gone or whose text is another one now; they wait."""
+    carried_over: int
+    """Verdicts about an earlier text of a document that hold because most of that text is still there."""
     held: int
     """Lessons on hold: they take part in no new epoch until they are released."""
     erasing: str | None

@@ -159,6 +159,10 @@ def explain(
 
 def _show_explanation(found: Explanation) -> None:
     screen.say(f"[bold]{escape(found.document)}[/]: {screen.several(found.lesson_count, 'lesson')}")
+    if found.carried_over:
+        screen.say(f"  {found.carried_over} of them carried over from an earlier text, most of which is still there")
+    if found.set_aside:
+        screen.say(f"  {found.set_aside} of them set aside: the text was another one then")
     for lesson in found.lessons[-20:]:
         grade = lesson.verdicts[0].grade
         colour = "green" if grade > 0 else "red" if grade < 0 else "dim"

@@ -31,18 +31,23 @@ def explain(
     """What a document has learned; with a query, its score and rank before that and after. among: the documents that a
     caller who is not the owner may know of."""
     number, lessons = ledger.documents.numbers([id], among)[id], ledger.lessons.about(id)
+    counts: dict[str, Any] = {
+        "lesson_count": len(lessons),
+        "carried_over": ledger.lessons.carried.count([number]),
+        "set_aside": ledger.lessons.set_aside([number]),
+    }
     if query is None:
-        return Explanation(id, lessons, None, None, None, [], len(lessons))
+        return Explanation(id, lessons, None, None, None, [], **counts)
     learned = index.view()
     after, _ = learned.within_reach(query, vector)
-    ranks = {
+    ranks: dict[str, Any] = {
         when: _rank(known.rank(query, FUSION_DEPTH, among, vector), number)
         for when, known in (("rank_before", learned.untaught), ("rank_after", after))
     }
     overlays = [(one, after.overlays.of[one.name]) for one in after.retrievers]
     views = [view(one, one.question(query, overlay.learned, vector), number, overlay) for one, overlay in overlays]
     in_reach = after.overlays is not learned.overlays.beyond
-    return Explanation(id, lessons, query, views=views, lesson_count=len(lessons), in_reach=in_reach, **ranks)
+    return Explanation(id, lessons, query, views=views, in_reach=in_reach, **counts, **ranks)
 
 
 def _rank(ranking: Ranking, number: int) -> int | None:

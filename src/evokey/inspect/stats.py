@@ -33,6 +33,7 @@ def count(index: Index, ledger: Ledger, folder: Path, policy: str, among: Number
         documents_without_keys=len(lacking),
         lessons=lessons,
         set_aside=ledger.lessons.set_aside(inside),
+        carried_over=ledger.lessons.carried.count(inside),
         held=held,
         erasing=ledger.forgets.waits_for,
         pending=ledger.lessons.count_pending(epoch.lessons_to, epoch.omitted, inside),

@@ -13,6 +13,7 @@ import numpy as np
 from evokey.checks import shown
 from evokey.errors import UnknownDocument
 from evokey.filters import NEGATED, ORDERS, PARTS, Compare, Filter, Not, Or, facts
+from evokey.ledger.carried import Carried
 from evokey.ledger.database import Database
 from evokey.ledger.writers import Writers
 from evokey.types import Document, Numbers, Section, Vectors
@@ -46,7 +47,7 @@ class Position:
 
 class Documents:
     def __init__(self, database: Database) -> None:
-        self._db, self._writers = database, Writers(database)
+        self._db, self._writers, self._carried = database, Writers(database), Carried(database)
         self._resolved: dict[Filter, Numbers] = {}
         """Filters and what meets them, the last used one last; and of which version of the ledger."""
         self._resolved_at = -1
@@ -72,6 +73,7 @@ class Documents:
                 if not entries:
                     self._writers.sign()
                 entries.append(self._insert(document, vector))
+            self._carried.carry([(entry.number, entry.document) for entry in entries])
         return entries, gone
 
     def delete(self, ids: Sequence[str]) -> list[int]:
@@ -254,6 +256,7 @@ class Documents:
         self._db.run_many("INSERT INTO facts VALUES (?,?,?)", [(number, *fact) for fact in facts(document.metadata)])
 
     def _drop(self, numbers: Sequence[int]) -> None:
+        self._carried.sign(numbers)
         self._db.run_many("DELETE FROM documents WHERE number = ?", [(number,) for number in numbers])
         self._db.run_many("INSERT INTO removed(number) VALUES (?)", [(number,) for number in numbers])
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from evokey.erasure import Erasure
 from evokey.ledger.database import Database
 
-TABLES = ("lessons", "verdicts", "held", "pools", "pins", "expansions", "traffic", "erasing")
+TABLES = (
+    "lessons", "verdicts", "held", "pools", "pins", "expansions", "traffic", "erasing", "signatures", "carried"
+)  # fmt: skip
 """Those that hold what can be forgotten."""
 INTERRUPTED = "it was interrupted"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evokey.ledger.carried import HOLDS, Carried
 from evokey.ledger.database import Database
 from evokey.ledger.documents import RESTRICTED
 from evokey.types import Lesson, Vectors, Verdict
@@ -16,7 +17,7 @@ from evokey.types import Lesson, Vectors, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Credit:
-    """A verdict that holds today: its document is here, with the content it was given for."""
+    """A verdict that holds today: its document is here, with the content it was given for or most of it."""
 
     lesson: int
     query: str
@@ -32,15 +33,13 @@ Omitted = frozenset[int]
 NONE: Omitted = frozenset()
 
 
-HOLDS = "JOIN documents d ON d.id = v.document AND d.hash = v.hash"
-"""A verdict whose document is here, with the content it was given for."""
 PUBLIC = f"v.document IN (SELECT id FROM documents WHERE number NOT IN ({RESTRICTED}))"
 """A verdict on a document that is here and not restricted."""
 
 
 class Lessons:
     def __init__(self, database: Database) -> None:
-        self._db = database
+        self._db, self.carried = database, Carried(database)
 
     def __len__(self) -> int:
         return int(self._db.one("SELECT count(*) FROM lessons")[0])
@@ -270,18 +269,12 @@ class Lessons:
 
     def set_aside(self, among: Sequence[int] | None = None) -> int:
         """Verdicts whose document is gone or says something else now; or on some documents that say something else."""
-        if among is not None:
-            sql = (
-                "SELECT count(*) FROM verdicts v JOIN documents d ON d.id = v.document AND d.hash != v.hash "
-                f"WHERE d.number {self._db.dialect.in_list}"
-            )
-            return int(self._db.one(sql, (self._db.dialect.list(among),))[0])
-        return int(
-            self._db.one(
-                "SELECT count(*) FROM verdicts v LEFT JOIN documents d ON d.id = v.document AND d.hash = v.hash "
-                "WHERE d.number IS NULL"
-            )[0]
-        )
+        holding = f"SELECT count(*) FROM verdicts v {HOLDS}"
+        if among is None:
+            return int(self._db.one(f"SELECT (SELECT count(*) FROM verdicts) - ({holding})")[0])
+        inside, values = f"WHERE d.number {self._db.dialect.in_list}", [self._db.dialect.list(among)] * 2
+        all_ = f"SELECT count(*) FROM verdicts v JOIN documents d ON d.id = v.document {inside}"
+        return int(self._db.one(f"SELECT ({all_}) - ({holding} {inside})", values)[0])
 
     def forget(self, *, query: str | None, actor: str | None, document: str | None) -> int:
         """Erase what matches every given criterion; a lesson left without a verdict goes too. Count the lessons."""
@@ -302,6 +295,7 @@ class Lessons:
                     "DELETE FROM verdicts WHERE document = ? AND lesson = ?", [(document, lesson) for lesson in touched]
                 )
                 self._db.run("DELETE FROM lessons WHERE number NOT IN (SELECT lesson FROM verdicts)")
+            self.carried.forget()
             if actor is None and document is None:
                 self._db.run("DELETE FROM pins WHERE query = ?", (query,))
             self._db.run(
