@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Opener, ranking
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -26,7 +26,7 @@ from evokey.scoring.sparse import SparseBlock, SparseQuestion
 from evokey.search.overlay import Overlay, Touched
 from evokey.search.retriever import SparseRetriever, search
 from evokey.stores import sparse as store_
-from evokey.stores.sparse import CompiledScan, SparseRows, SparseScan, SparseStore
+from evokey.stores.sparse import CompiledScan, SparseRows, SparseStore
 from evokey.types import Choice, Numbers
 
 WORDS = "ant bee cat dog eel fox gnu hen".split()
@@ -40,12 +40,14 @@ def loaded() -> None:
     assert compiled.load()
 
 
-def filled(batches: list[list[Counter[str]]], dead: set[int], wide: bool) -> SparseRetriever:
-    """A retriever with a segment of each batch. Numbers fall from batch to batch, so rows are not in their order."""
+def filled(batches: list[list[Counter[str]]], dead: set[int], wide: bool, each: int = 1) -> SparseRetriever:
+    """A retriever with a segment of each batch. Numbers fall from batch to batch, so rows are not in their order. Of
+    several rows each, a document has one row at least."""
     store, high = SparseStore(Space(None, BM25())), sum(map(len, batches))
     for batch in batches:
         high -= len(batch)
         numbers = np.arange(high, high + len(batch), dtype=np.int64)
+        owners = high + np.arange(len(batch), dtype=np.int64) // each
         block = SparseBlock.of(batch)
         if wide:
             wider = {"starts": np.int64, "rows": np.int64, "codes": np.uint32}
@@ -53,7 +55,7 @@ def filled(batches: list[list[Counter[str]]], dead: set[int], wide: bool) -> Spa
             inverted = {name: array.astype(wider.get(name, array.dtype)) for name, array in arrays.items()}
             block = SparseBlock(block.terms, block.counts, inverted)
         store._mergeable = lambda first, second: False  # type: ignore[method-assign]
-        store.write(Keys(numbers, numbers, block))
+        store.write(Keys(numbers, owners, block))
     store.follow(np.arange(high), (), sorted(dead))
     return SparseRetriever("bm25", BM25(), Full(), None, store)
 
@@ -67,10 +69,15 @@ def found(retriever: SparseRetriever, overlay: Overlay, question: SparseQuestion
     return retriever.base.search([question], k, without=overlay.documents)[0]
 
 
-@settings(max_examples=150, deadline=None)
-@example([[Counter("abc")] * 9_000], {8_191}, {"a": 1}, [3, 4_096], 10, False)  # several windows, all alike
-@example([[*[Counter("b")] * 40, Counter("ab")] * 150] * 2, {81}, {"a": 2, "b": 1}, [40, 163], 9, False)  # few, many
-@example([[*[Counter("b")] * 40, Counter("ac")] * 150] * 2, {81}, {"a": 1, "c": 1}, [40, 163], 700, True)  # few in each
+@settings(max_examples=300, deadline=None)
+@example(
+    [[Counter("abc"), Counter("ab")] * 4_500], {2_047}, {"a": 1}, [3, 1_365], 10, False, 3
+)  # rows of one document in two windows
+@example([[Counter("abc")] * 9_000], {8_191}, {"a": 1}, [3, 4_096], 10, False, 1)  # several windows, all alike
+@example([[*[Counter("b")] * 40, Counter("ab")] * 150] * 2, {81}, {"a": 2, "b": 1}, [40, 163], 9, False, 1)  # few, many
+@example(
+    [[*[Counter("b")] * 40, Counter("ac")] * 150] * 2, {81}, {"a": 1, "c": 1}, [40, 163], 700, True, 1
+)  # few in each
 @given(
     st.lists(st.lists(bags, min_size=1, max_size=80), min_size=1, max_size=3),
     st.sets(st.integers(0, 60), max_size=20),
@@ -78,21 +85,30 @@ def found(retriever: SparseRetriever, overlay: Overlay, question: SparseQuestion
     st.lists(st.integers(0, 300), max_size=20, unique=True).map(sorted),
     st.integers(1, 30),
     st.booleans(),
+    st.integers(1, 4),
 )
 def test_it_finds_what_numpy_finds_to_the_last_bit(
-    batches: list[list[Counter[str]]], dead: set[int], query: dict[str, int], skipped: list[int], k: int, wide: bool
+    batches: list[list[Counter[str]]],
+    dead: set[int],
+    query: dict[str, int],
+    skipped: list[int],
+    k: int,
+    wide: bool,
+    each: int,
 ) -> None:
-    retriever = filled(batches, dead, wide)
+    """Also where documents have several rows each."""
+    retriever = filled(batches, dead, wide, each)
     question, living = retriever.weigh(query, {"unicorn": 2}), state(retriever)
     assert compiled._best is not None and living.compiled is not None
     skip: Numbers = np.array(skipped, np.int64)
     for among in (None, np.arange(0, 50, 2)):
-        plain, fast = SparseScan(living, question), CompiledScan(living, question, compiled._best)
+        plain, fast = living.plain_scan(question), CompiledScan(living, question, compiled._best)
         expected, best = plain.top(k, skip, among), fast.top(k, skip, among)
         assert best.numbers.tolist() == expected.numbers.tolist()
         assert best.scores.tobytes() == expected.scores.tobytes()
-        assert fast.of(skip).tobytes() == plain.of(skip).tobytes()
-        assert fast.of(skip[::2].copy()).tobytes() == plain.of(skip[::2].copy()).tobytes()
+        for numbers in (skip, skip[::2].copy()):
+            rows, same = plain.rows_of(numbers), fast.rows_of(numbers)
+            assert (None if rows is None else rows.tobytes()) == (None if same is None else same.tobytes())
 
 
 def taught(shares: list[dict[int, float]], texts: int, backwards: bool) -> sparse.csr_array:
@@ -120,6 +136,7 @@ shared = st.lists(st.dictionaries(st.integers(0, 19), st.floats(-1, 1), max_size
     st.integers(1, 12),
     st.sets(st.integers(0, 30), max_size=3),
     st.booleans(),
+    st.integers(1, 3),
 )
 def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
     batches: list[list[Counter[str]]],
@@ -132,11 +149,18 @@ def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
     k: int,
     dead: set[int],
     backwards: bool,
+    each: int,
 ) -> None:
-    """Every other document is touched; some of them have no row, some nothing to learn from."""
-    retriever, evidence = filled(batches, dead, False), taught(shares, len(texts), backwards)
-    against = None if pushed is None else taught((pushed * 30)[: len(shares)], len(texts), False)
-    touched = Touched.of(2 * np.arange(len(shares)), np.ones(len(shares), np.int64))
+    """Every other document is touched; some of them have no row, some nothing to learn from, some several rows."""
+    retriever = filled(batches, dead, False, each)
+    numbers = np.arange(0, 2 * len(shares), 2)
+    if each > 1:  # where documents have several rows, those that have gone are not touched
+        numbers = numbers[retriever.base.sizes(numbers) > 0]
+        assume(len(numbers))
+        shares = (shares * 90)[: int(retriever.base.sizes(numbers).sum())]
+    evidence = taught(shares, len(texts), backwards)
+    against = None if pushed is None else taught((pushed * 90)[: len(shares)], len(texts), False)
+    touched = Touched.of(numbers, np.ones(len(numbers), np.int64) if each == 1 else retriever.base.sizes(numbers))
     norms, choice = 1 + np.arange(len(shares)) % 3 / 2, Choice(step=step, penalty=penalty)
     base = SparseBlock.of([{}] * len(shares))  # never asked: the store has them at hand
     overlay = Overlay(touched, base, (), SparseBlock.of(texts), evidence, norms, choice, {}, against=against)
@@ -177,10 +201,14 @@ def test_weights_below_zero_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -
     assert rows.scan(against).top(2, np.zeros(0, np.int64), None).numbers.tolist() == [0]
 
 
-def test_a_memory_gives_the_same_with_it_and_without(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = opened(encoder="bm25")
-    chance = np.random.default_rng(3)
-    memory.add([{"id": str(n), "text": " ".join(chance.choice(WORDS, 1 + n % 7))} for n in range(3000)])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_memory_gives_the_same_with_it_and_without(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch, several: bool
+) -> None:
+    keys = {"name": "chunks", "tokens": 16, "overlap": 0} if several else "full"
+    memory, chance = opened(encoder="bm25", keys=keys), np.random.default_rng(3)
+    sizes = [(1 + n % 7) * (6 if several else 1) for n in range(3000)]
+    memory.add([{"id": str(n), "text": " ".join(chance.choice(WORDS, size))} for n, size in enumerate(sizes)])
     memory.delete([str(n) for n in range(0, 3000, 13)])
     for number in range(1, 60, 7):
         memory.feedback(f"ant bee word{number}", relevant=[str(number)])
@@ -195,6 +223,7 @@ def test_a_memory_gives_the_same_with_it_and_without(opened: Opener, monkeypatch
     view = again.index.view()
     retriever, overlay = view.retrievers[0], view.overlays.of["bm25"]
     assert isinstance(retriever, SparseRetriever)
+    assert state(retriever).several is several
     question = retriever.weigh({"ant": 1}, {})
     assert isinstance(state(retriever).scan(question), CompiledScan)
     assert overlay._rank_in_one_go(question, found(retriever, overlay, question, 3), 3) is not None

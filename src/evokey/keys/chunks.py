@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 
 from evokey.errors import InvalidSettings
-from evokey.keys import markdown
 from evokey.keys.full import Full
 from evokey.keys.sentences import Span, cut, first, size, spans
+from evokey.keys.structure import Block, blocks
 from evokey.protocols import Corpus
 from evokey.types import Document, KeyText
 
@@ -25,19 +24,6 @@ MOST = 2_000
 
 LONGEST = 8
 """Characters of a heading that are looked at, for each token it may have: a token and its space have at most seven."""
-
-_UNDERLINE = re.compile(r" {0,3}(?:={3,}|-{3,})[ \t\r]*$")
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Lines that belong together: a heading, a code block or table (whole), or prose."""
-
-    kind: str
-    start: int
-    end: int
-    level: int = 0
-    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +72,13 @@ class Chunks:
         whole = Full().rows(document, corpus)
         if not document.text.strip() or size(whole[0].text) <= self.tokens:
             return whole
-        blocks = list(_blocks(document.text))
-        apart = sum(block.kind == "heading" for block in blocks) <= MOST
-        chunks = self._chunks(" ".join(document.title.split()), document.text, blocks, apart)
+        found = list(blocks(document.text))
+        apart = sum(block.kind == "heading" for block in found) <= MOST
+        chunks = self._chunks(" ".join(document.title.split()), document.text, found, apart)
         return [chunk.row(document.text) for chunk in chunks]
 
-    def _chunks(self, title: str, text: str, blocks: Sequence[_Block], apart: bool) -> Iterator[_Chunk]:
-        path: list[_Block] = []
+    def _chunks(self, title: str, text: str, blocks: Sequence[Block], apart: bool) -> Iterator[_Chunk]:
+        path: list[Block] = []
         prefix = self._prefix(title, path)
         chunk = _Chunk(prefix)
         room = self.tokens - chunk.size
@@ -114,7 +100,7 @@ class Chunks:
         if chunk.pieces:
             yield chunk
 
-    def _prefix(self, title: str, path: Sequence[_Block]) -> str:
+    def _prefix(self, title: str, path: Sequence[Block]) -> str:
         """Title and headings, in at most a third of a chunk: the outer headings give way first."""
         most = self.tokens // 3
         title, *headings = (part[: LONGEST * most] for part in (title, *(block.title for block in path)))
@@ -134,7 +120,7 @@ class Chunks:
             carried.append(piece)
         return carried[::-1]
 
-    def _pieces(self, text: str, block: _Block, tokens: int) -> Iterator[_Piece]:
+    def _pieces(self, text: str, block: Block, tokens: int) -> Iterator[_Piece]:
         most = tokens if block.kind != "heading" else self.tokens - self.tokens // 3
         for start, end in _parts(text, block, most):
             part = text[start:end]
@@ -146,7 +132,7 @@ class Chunks:
                 yield _Piece(start + a, start + b, size(part[a:b]), block.title)
 
 
-def _parts(text: str, block: _Block, tokens: int) -> Iterator[Span]:
+def _parts(text: str, block: Block, tokens: int) -> Iterator[Span]:
     whole = text[block.start : block.end]
     if block.kind == "prose":
         yield from ((block.start + a, block.start + b) for a, b in spans(whole))
@@ -154,44 +140,3 @@ def _parts(text: str, block: _Block, tokens: int) -> Iterator[Span]:
         yield block.start, block.end
     else:
         yield from ((block.start + line.start(), block.start + line.end()) for line in re.finditer(r"\S.*", whole))
-
-
-def _blocks(text: str) -> Iterator[_Block]:
-    for (kind, _), lines in groupby(_lines(text), key=lambda line: (line.kind, line.level)):
-        if kind == "heading":
-            yield from lines
-            continue
-        several = list(lines)
-        yield _Block(kind, several[0].start, several[-1].end)
-
-
-def _lines(text: str) -> Iterator[_Block]:
-    """Each line with its kind; the lines of one code block bear one number as their level."""
-    lines = text.split("\n")
-    mark, number, start, after_blank = "", 0, 0, True
-    underlined = False
-    for line, below in zip(lines, [*lines[1:], ""], strict=True):
-        end = start + len(line)
-        level, title = markdown.heading(line)
-        if underlined:
-            underlined = False
-        elif mark:
-            yield _Block("whole", start, end, number)
-            mark = markdown.fence(line, mark)
-        elif mark := markdown.fence(line, ""):
-            number += 1
-            yield _Block("whole", start, end, number)
-        elif level:
-            yield _Block("heading", start, end, level, " ".join(title.split()))
-        elif after_blank and _UNDERLINE.match(below) and _plain(line):
-            underlined = True
-            yield _Block("heading", start, end + 1 + len(below), 1 if "=" in below else 2, " ".join(line.split()))
-        elif line.lstrip().startswith("|"):
-            yield _Block("whole", start, end)
-        else:
-            yield _Block("prose", start, end)
-        start, after_blank = end + 1, not line.strip()
-
-
-def _plain(line: str) -> bool:
-    return bool(line.strip()) and not line.lstrip().startswith(("-", "*", "+", ">", "=", "|"))

@@ -89,15 +89,18 @@ class Found(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Documents of one row each that were taught something."""
+    """Rows of documents that were taught something."""
 
     documents: Numbers
+    """The document of each row."""
     evidence: sparse.csr_array
     """By which texts their keys move; they are recalled by the same."""
     step: float
     norms: Scores
     penalty: float | None
     """What a recalled document loses, as a share of the question's likeness to itself; None: none is recalled."""
+    several: bool = False
+    """Whether a document may have more than one row."""
 
 
 class Block(ABC, Generic[Asked]):

@@ -5,6 +5,9 @@ all scores is made. A row's sum runs over the terms in their order, as everywher
 row is noted once, as it rises to the bar: the score it takes to be among the best. Indexes are unsigned, because
 Python's counting from the end costs a check at every access.
 
+Where documents have several rows, a row of a document that is among the best already takes its place, or is dropped:
+among the best, a document is once, with its best row.
+
 Long lists are not passed over for rows that cannot reach the bar (as MaxScore does): with the bar of a hundred thousand
 documents, what that spares is what looking the other rows up takes.
 """
@@ -32,14 +35,14 @@ def _signature(index: Any, code: Any) -> Any:
     lists = (_read(index), _read(index), _read(code), _read(float64), _read(int64))
     asked = (_read(int64), int64, _read(float64))
     barred = (_read(int64), float64[::1], int64, int64)
-    return int64(*lists, *asked, *barred, int64[::1], float64[::1], int64)
+    return int64(*lists, *asked, *barred, int64[::1], float64[::1], int64, int64)
 
 
 def _joining(index: Any, code: Any) -> Any:
     texts = (_read(index), _read(index), _read(code), _read(float64), int64)
     evidence = (_read(int64), _read(int64), _read(float64))
     moved = (_read(int64), _read(float64), _read(int64), _read(float64), float64, _read(float64), float64)
-    return int64(*texts, *evidence, *moved, int64[::1], float64[::1], int64)
+    return int64(*texts, *evidence, *moved, int64[::1], float64[::1], int64, int64)
 
 
 def _compiled(signature: Callable[[Any, Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -56,23 +59,36 @@ def _compiled(signature: Callable[[Any, Any], Any]) -> Callable[[Callable[..., A
 
 
 @numba.njit(inline="always")
-def _added(number, score, numbers, found, size):  # type: ignore[no-untyped-def]
-    """A row, put where it belongs among the best so far; how many there are then."""
+def _added(number, score, numbers, found, size, several):  # type: ignore[no-untyped-def]
+    """A row, put where it belongs among the best so far; how many there are then. several: other rows of its document
+    may be among these."""
     k = len(found)
     if size == k and (score < found[k - 1] or (score == found[k - 1] and number > numbers[k - 1])):
         return size
-    place = min(size, k - 1)
+    place, grown = min(size, k - 1), min(size + 1, k)
+    if several:
+        for at in range(size):
+            if numbers[at] == number:
+                if score <= found[at]:
+                    return size
+                place, grown = at, size
+                break
     while place > 0 and (found[place - 1] < score or (found[place - 1] == score and numbers[place - 1] > number)):
         found[place], numbers[place] = found[place - 1], numbers[place - 1]
         place -= 1
     found[place], numbers[place] = score, number
-    return min(size + 1, k)
+    return grown
 
 
+# fmt: off
 @_compiled(_signature)
-def best(starts, rows, codes, shares, owners, places, segment, weights, barred, kept, out, end, numbers, found, size):  # type: ignore[no-untyped-def]
+def best(  # type: ignore[no-untyped-def]
+    starts, rows, codes, shares, owners, places, segment, weights,
+    barred, kept, out, end, numbers, found, size, several,
+):
     """The best rows of a segment outside `barred` (from `out` to `end`), added to the `size` best already in numbers
-    and found, in order; how many there are then. What the barred rows score goes to `kept`."""
+    and found, in order; how many there are then. What the barred rows score goes to `kept`. several: whether a document
+    may have more than one row."""
     k, terms, bar = len(found), len(weights), ABOVE
     if size == k:
         bar = found[k - 1]
@@ -105,7 +121,7 @@ def best(starts, rows, codes, shares, owners, places, segment, weights, barred, 
         for j in range(risen):
             row = uint64(reached[j])
             if scores[row] >= bar:
-                size = _added(owners[begin + row], scores[row], numbers, found, size)
+                size = _added(owners[begin + row], scores[row], numbers, found, size, several)
         if size == k:
             bar = found[k - 1]
         if scored < FEW:
@@ -117,15 +133,15 @@ def best(starts, rows, codes, shares, owners, places, segment, weights, barred, 
     return size
 
 
-# fmt: off
 @_compiled(_joining)
 def joined(  # type: ignore[no-untyped-def]
     starts, rows, codes, shares, texts, firsts, speaks_for, alphas,
-    places, weights, touched, base, step, norms, less, numbers, found, size,
+    places, weights, touched, base, step, norms, less, numbers, found, size, several,
 ):
-    """Touched documents by their moved keys and their recall rows, added to the `size` best already in numbers and
-    found, in order; how many there are then. Taught texts are scored, and the documents that each speaks for (a column
-    of the evidence: firsts, speaks_for, alphas) take their share of it, or are recalled by it, for so much less."""
+    """Rows of touched documents (each with its document) by their moved keys and their recall rows, added to the `size`
+    best already in numbers and found, in order; how many there are then. Taught texts are scored, and the rows that
+    each speaks for (a column of the evidence: firsts, speaks_for, alphas) take their share of it, or are recalled by
+    it, for so much less. several: whether a document may have more than one row."""
     likeness, pulls, recalled = np.zeros(texts), np.zeros(len(touched)), np.zeros(len(touched))
     for term in range(len(places)):
         if places[term] >= 0:
@@ -143,7 +159,7 @@ def joined(  # type: ignore[no-untyped-def]
                 score = (base[at] + step * pulls[at]) / norms[at]
             score = max(score, recalled[at] - less)
             if score >= ABOVE:
-                size = _added(touched[at], score, numbers, found, size)
+                size = _added(touched[at], score, numbers, found, size, several)
     return size
 
 

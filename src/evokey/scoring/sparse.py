@@ -131,8 +131,8 @@ class SparseBlock(Block[SparseQuestion]):
 
     def rank_moved(self, question: SparseQuestion, found: Found, moved: Moved, k: int) -> Ranking | None:
         """Where it is compiled: the same to the last bit."""
-        joined = compiled.joined()
-        if joined is None or found.base is None or k > compiled.DEEP or min(question.weights, default=0.0) < 0:
+        joined, base = compiled.joined(), found.base
+        if joined is None or base is None or k > compiled.DEEP or min(question.weights, default=0.0) < 0:
             return None
         lists = self._lists(question, moved.evidence)
         if lists is None:
@@ -142,8 +142,8 @@ class SparseBlock(Block[SparseQuestion]):
         place = self.place.get
         places = np.array([place(term, -1) for term in question.terms], np.int64)
         less = np.inf if moved.penalty is None else moved.penalty * question.self_similarity
-        asked = places, question.vector, moved.documents, found.base, moved.step, moved.norms, less
-        size = joined(*lists, *asked, numbers, scores, size)
+        asked = places, question.vector, moved.documents, base, moved.step, moved.norms, less
+        size = joined(*lists, *asked, numbers, scores, size, int(moved.several))
         return Ranking(numbers[:size], scores[:size])
 
     def _lists(self, question: SparseQuestion, evidence: sparse.csr_array) -> tuple[Any, ...] | None:

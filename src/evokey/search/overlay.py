@@ -153,13 +153,16 @@ class Overlay:
 
     def _rank_in_one_go(self, question: Any, found: Found, k: int) -> Ranking | None:
         penalty = self.choice.penalty
-        if self.texts is None or self.touched.several or question.asked is not None:
+        if self.texts is None or question.asked is not None:
             return None
         if penalty is not None and self.against is not None:  # other texts recall a document than move its key
             return None
-        return self.texts.rank_moved(
-            question, found, Moved(self.documents, self.pull, self.step, self.norms, penalty), k
-        )
+        several = self.touched.several
+        if several and (found.base is None or len(found.base) != self.touched.starts[-1]):
+            return None
+        owners = self.touched.owners if several else self.documents
+        moved = Moved(owners, self.pull, self.step, self.norms, penalty, several)
+        return self.texts.rank_moved(question, found, moved, k)
 
     def _rank(self, best: Ranking, k: int, question: Any, base: NDArray[Any] | None, among: Numbers | None) -> Ranking:
         """The k best of a ranking and of what was touched."""

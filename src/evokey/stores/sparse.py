@@ -45,14 +45,18 @@ class Barred:
     ends: Sequence[int]
     """Where those of each segment start, and the end."""
     at: Numbers
-    """Which of the documents have a row."""
+    """Which of the documents have a row; where documents may have several, all or none."""
     where: Numbers | None
     """Where theirs are among all barred rows; None if these are just they, one for one."""
+    several: bool
 
-    def scores(self, kept: Scores) -> Scores:
-        """Scores of the barred rows → of the documents; −inf for one that has no row."""
+    def scores(self, kept: Scores) -> Scores | None:
+        """Scores of the barred rows → of the rows of the documents. −inf for a document that has no row; None for all
+        of them where documents may have several."""
         if self.where is None:
             return kept
+        if self.several:
+            return kept[self.where] if len(self.at) == len(self.asked) else None
         scores = np.full(len(self.asked), -np.inf)
         scores[self.at] = kept[self.where]
         return scores
@@ -117,13 +121,17 @@ class SparseRows(Rows[SparseBlock]):
         return [known[term].frequency for term in terms]
 
     def scan(self, question: SparseQuestion) -> Scan:
-        if self.several:
-            postings = self.postings.at(question.average)
-            return Scan(self, postings.summed(postings.held(question.terms, question.weights)))
         best = compiled.best() if len(self.owners) >= LARGE and question.average == self.average else None
         if best is None or self.compiled is None or min(question.weights, default=0.0) < 0:
-            return SparseScan(self, question)
+            return self.plain_scan(question)
         return CompiledScan(self, question, best)
+
+    def plain_scan(self, question: SparseQuestion) -> Scan:
+        """By numpy alone."""
+        if not self.several:
+            return SparseScan(self, question)
+        postings = self.postings.at(question.average)
+        return Scan(self, postings.summed(postings.held(question.terms, question.weights)))
 
     @cached_property
     def _last(self) -> dict[str, Any]:
@@ -131,12 +139,12 @@ class SparseRows(Rows[SparseBlock]):
         return {}
 
     def present(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
-        """Which of some documents have a row, and the rows."""
+        """Which of some documents have a row, and all their rows."""
         asked, at, rows = self._last.get("present", (None, NO_NUMBERS, NO_NUMBERS))
         if asked is not numbers:
             found = self.places(numbers)
             at = np.flatnonzero(found >= 0)
-            rows = found[at]
+            rows = self._rows(found[at])
             self._last["present"] = numbers, at, rows
         return at, rows
 
@@ -147,8 +155,9 @@ class SparseRows(Rows[SparseBlock]):
             all_rows = np.unique(np.concatenate([rows, self.dead_rows]))
             ends = np.searchsorted(all_rows, self.starts)
             inside = all_rows - np.repeat(self.starts[:-1], np.diff(ends))
-            same = len(rows) == len(numbers) and np.array_equal(all_rows, rows)
-            found = Barred(numbers, inside, ends.tolist(), at, None if same else np.searchsorted(all_rows, rows))
+            same = len(at) == len(numbers) and np.array_equal(all_rows, rows)
+            where = None if same else np.searchsorted(all_rows, rows)
+            found = Barred(numbers, inside, ends.tolist(), at, where, self.several)
             self._last["barred"] = found
         return found
 
@@ -229,24 +238,33 @@ class SparseScan(Scan):
         return max(ABOVE, float(scores[len(scores) - k]))
 
 
-class CompiledScan(SparseScan):
+class CompiledScan(Scan):
     """The same to the last bit, in one go: rows are scored a window at a time, and only the best are kept."""
 
+    floor = FLOOR
     _skipped: tuple[Barred, Scores] | None = None
+    _rows: SparseRows
 
     def __init__(self, rows: SparseRows, question: SparseQuestion, kernel: compiled.Kernel) -> None:
-        super().__init__(rows, question)
-        self._kernel = kernel
+        self._rows, self._question, self._kernel = rows, question, kernel
+
+    @cached_property
+    def _plain(self) -> Scan:
+        """For what is not asked often."""
+        return self._rows.plain_scan(self._question)
 
     def of(self, numbers: Numbers) -> Scores:
+        return self._plain.of(numbers)
+
+    def rows_of(self, numbers: Numbers) -> Scores | None:
         if self._skipped is not None and self._skipped[0].asked is numbers:
             barred, kept = self._skipped
             return barred.scores(kept)
-        return super().of(numbers)
+        return self._plain.rows_of(numbers)
 
     def top(self, k: int, skip: Numbers, among: Numbers | None) -> Ranking:
         if among is not None or k > compiled.DEEP:
-            return super().top(k, skip, among)
+            return self._plain.top(k, skip, among)
         numbers, scores, size = self.best(k, skip)
         return Ranking(numbers[:size], scores[:size])
 
@@ -255,10 +273,11 @@ class CompiledScan(SparseScan):
         barred, terms = self._rows.barred(skip), self._rows.terms
         places = np.frombuffer(b"".join([terms[term].places for term in self._question.terms]), np.int64)
         kept, numbers, scores, size = np.zeros(len(barred.rows)), np.empty(k, np.int64), np.empty(k), 0
-        weights = self._question.vector
+        weights, several = self._question.vector, int(self._rows.several)
         for at, arrays in enumerate(self._rows.compiled or ()):
             out, end = barred.ends[at : at + 2]
-            size = self._kernel(*arrays, places, at, weights, barred.rows, kept, out, end, numbers, scores, size)
+            room = numbers, scores, size, several
+            size = self._kernel(*arrays, places, at, weights, barred.rows, kept, out, end, *room)
         self._skipped = barred, kept
         return numbers, scores, size
 
