@@ -19,7 +19,7 @@ ORDER = [
     ["protocols", "registry", "erasure"],
     ["encoders"],
     ["keys", "llm", "stores", "checks"],
-    ["ingest", "ledger"],
+    ["ingest", "ledger", "passages"],
     ["expanders", "generators"],
     ["verifiers"],
     ["search"],

@@ -8,6 +8,7 @@ EvokeyError
 │   ├── InvalidVector
 │   └── InvalidFilter
 ├── UnknownDocument         an id that is not in this memory
+│   └── UnknownPassage      a document that is, without the passage that was named
 ├── InvalidSettings         settings that make no memory
 │   ├── UnknownComponent    an encoder, store, … that does not exist or is not installed
 │   └── NotAllowed          settings in a directory that reach outside it without the user's word
@@ -59,6 +60,10 @@ class InvalidFilter(InvalidInput):
 
 
 class UnknownDocument(EvokeyError, LookupError):
+    pass
+
+
+class UnknownPassage(UnknownDocument):
     pass
 
 

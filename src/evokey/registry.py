@@ -68,6 +68,7 @@ _SENTENCES = "evokey.encoders.sentence_transformers:SentenceTransformers"
 COMPONENTS: dict[str, dict[str, Component]] = {
     "keys": {
         "full": Component("evokey.keys.full:Full"),
+        "auto": Component("evokey.keys.auto:Auto"),
         "title": Component("evokey.keys.title:Title"),
         "abstract": Component("evokey.keys.abstract:Abstract"),
         "keywords": Component("evokey.keys.keywords:Keywords"),

@@ -3,7 +3,8 @@
 | value      | made by      | says                                                         |
 |------------|--------------|--------------------------------------------------------------|
 | Document   | the caller   | id, text, title, metadata, and sections                      |
-| Hit        | search       | a document and its score                                     |
+| Hit        | search       | a document, its score, and the passage that answers          |
+| Passage    | search       | a part of a document's text, and where it is                 |
 | Expansion  | an expander  | a query in more words: its units                             |
 | Answer     | a generator  | a text, and the documents it cites                           |
 | Ruling     | a verifier   | whether an attempt succeeded, and which documents were right |
@@ -17,8 +18,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,10 +86,50 @@ class KeyText:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of a document: `text` is `document.text[start:end]`, always."""
+
+    text: str
+    start: int
+    end: int
+    where: str
+    """Its headings ("Install > Linux"), page ("p. 12") or number ("part 3"), unique in its document; empty where the
+    passage is all of it."""
+    anchor: str = ""
+    """The same as in a link: "linux". Unique too."""
+
+    def name(self, document: str) -> str:
+        """How the passage of a document (by id) is cited: "guide.md#install", "report.pdf p. 12"."""
+        if self.where.startswith("p. "):
+            return f"{document} {self.where}"
+        return f"{document}#{self.anchor}" if self.anchor else document
+
+
+@dataclass(frozen=True)
 class Hit:
     id: str
     score: float
     document: Document
+    locate: Callable[[], Passage] | None = field(default=None, repr=False, compare=False)
+    """Finds the passage when it is first asked for; None: the whole text is the passage."""
+
+    @cached_property
+    def passage(self) -> Passage:
+        """The part of the document that answers the query: that of its best key, where it has several, or the best part
+        of its text."""
+        if self.locate is None:
+            return Passage(self.document.text, 0, len(self.document.text), "")
+        found = self.locate()
+        object.__setattr__(self, "locate", None)  # it holds the index as it was
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To another process goes the passage, not the index that it is found in."""
+        return _hit, (self.id, self.score, self.document, self.passage)
+
+
+def _hit(id: str, score: float, document: Document, passage: Passage) -> Hit:
+    return Hit(id, score, document, lambda: passage)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from evokey import ingest
 from evokey.bench.data import trec
-from evokey.errors import InvalidInput
+from evokey.errors import InvalidInput, UnknownPassage
 from evokey.keys.abstract import Abstract
+from evokey.keys.auto import Auto
 from evokey.keys.chunks import Chunks
 from evokey.keys.full import Full
 from evokey.keys.keywords import Keywords
 from evokey.keys.title import Title
+from evokey.passages import parts
 from evokey.types import Document
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="needs an alarm")
@@ -80,14 +82,21 @@ def test_no_markdown_file_holds_the_reader(tmp_path: Path, text: Callable[[int],
 
 
 @pytest.mark.parametrize(
-    "builder", [Abstract(), Chunks(), Full(), Keywords(), Title()], ids=lambda one: type(one).__name__
+    "builder", [Abstract(), Auto(), Chunks(), Full(), Keywords(), Title()], ids=lambda one: type(one).__name__
 )
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_no_text_holds_a_key_builder(
-    builder: Abstract | Chunks | Full | Keywords | Title, text: Callable[[int], str]
+    builder: Abstract | Auto | Chunks | Full | Keywords | Title, text: Callable[[int], str]
 ) -> None:
     with budget(BUDGET):
         builder.rows(Document("hostile", text(SIZE)), Corpus())
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_no_text_holds_those_who_look_for_its_passages(text: Callable[[int], str]) -> None:
+    document = Document("hostile", text(SIZE))
+    with budget(BUDGET), suppress(UnknownPassage):
+        parts.resolve(document, "a b c", parts.windows(document))
 
 
 def test_topics_that_are_never_closed_do_not_hold_the_reader(tmp_path: Path) -> None:

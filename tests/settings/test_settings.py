@@ -61,7 +61,7 @@ def test_every_encoder_named_becomes_a_retriever_with_the_store_that_fits(
         ({"encoder": "bert"}, UnknownComponent, "no encoder called 'bert'; choose one of: .*bm25, .*wordllama"),
         ({"encoder": ["bm25", "bert"]}, UnknownComponent, "no encoder called 'bert'"),
         ({"policy": "greedy"}, UnknownComponent, "no policy called 'greedy'; choose one of: guarded"),
-        ({"keys": "halves"}, UnknownComponent, "no keys called 'halves'; choose one of: abstract, chunks, full"),
+        ({"keys": "halves"}, UnknownComponent, "no keys called 'halves'; choose one of: abstract, auto, chunks, full"),
         ({"store": "hnsw"}, UnknownComponent, "no store called 'hnsw'; choose one of: flat, late, sparse"),
         ({"expander": "hide"}, UnknownComponent, "no expander called 'hide'; choose one of: bge-rewriter"),
         ({"encoder": "bm25", "store": "flat"}, InvalidSettings, "'bm25' needs store 'sparse', not 'flat'"),

@@ -300,7 +300,7 @@ SAFE = frozenset(
     "sampled units most split search rounds documents passage temperature task rewrites backend prefix senses synonyms "
     "related terms weight form metric k threshold letters titles wrong margin attribute rule gain control passages "
     "passage_tokens closed_book lens negatives x capacity batch patience retrieved accumulate online rest largest "
-    "normalise gate provider failure sleep chance identity".split()
+    "normalise gate provider failure sleep chance identity whole".split()
 )
 """Options that reach nothing outside: numbers, words, what is sent to the provider."""
 REACHING = trust.FILES | registry.INSIDE.keys() | {"base_url", "key_env", "function", "model", "revision"}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from evokey.errors import InvalidSettings
 from evokey.keys.full import Full
 from evokey.keys.sentences import Span, cut, first, size, spans
-from evokey.keys.structure import Block, blocks
+from evokey.keys.structure import TITLED, Block, blocks
 from evokey.protocols import Corpus
 from evokey.types import Document, KeyText
 
@@ -27,7 +27,7 @@ LONGEST = 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class Piece:
     """What is not cut any further."""
 
     start: int
@@ -39,7 +39,7 @@ class _Piece:
 @dataclass(slots=True)
 class _Chunk:
     prefix: str
-    pieces: list[_Piece] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
     size: int = 0
     new: bool = False
     """Whether it says something that no chunk before it says, headings aside."""
@@ -47,7 +47,7 @@ class _Chunk:
     def __post_init__(self) -> None:
         self.size = size(self.prefix) + sum(piece.size for piece in self.pieces)
 
-    def add(self, piece: _Piece) -> None:
+    def add(self, piece: Piece) -> None:
         self.pieces.append(piece)
         self.size += piece.size
         self.new = self.new or not piece.heading
@@ -72,10 +72,17 @@ class Chunks:
         whole = Full().rows(document, corpus)
         if not document.text.strip() or size(whole[0].text) <= self.tokens:
             return whole
-        found = list(blocks(document.text))
-        apart = sum(block.kind == "heading" for block in found) <= MOST
+        return self.split(document)
+
+    def split(self, document: Document) -> list[KeyText]:
+        """Its parts, however short it is."""
+        found = list(self._structure(document))
+        apart = sum(block.kind in TITLED for block in found) <= MOST
         chunks = self._chunks(" ".join(document.title.split()), document.text, found, apart)
         return [chunk.row(document.text) for chunk in chunks]
+
+    def _structure(self, document: Document) -> Iterator[Block]:
+        return blocks(document.text)
 
     def _chunks(self, title: str, text: str, blocks: Sequence[Block], apart: bool) -> Iterator[_Chunk]:
         path: list[Block] = []
@@ -83,7 +90,7 @@ class Chunks:
         chunk = _Chunk(prefix)
         room = self.tokens - chunk.size
         for block in blocks:
-            if block.kind == "heading":
+            if block.kind in TITLED:
                 path = [one for one in path if one.level < block.level]
                 if chunk.new and apart:
                     yield chunk
@@ -91,6 +98,8 @@ class Chunks:
                 path.append(block)
                 prefix = self._prefix(title, path)
                 room = self.tokens - size(prefix)
+                if block.kind == "section" and not chunk.pieces:  # its title is no part of the text
+                    chunk = _Chunk(prefix)
             for piece in self._pieces(text, block, room):
                 if chunk.pieces and chunk.size + piece.size > self.tokens:
                     if chunk.new or not all(one.heading in prefix for one in chunk.pieces):
@@ -109,10 +118,10 @@ class Chunks:
             del parts[1]
         return first(" > ".join(parts), most)
 
-    def _overlap(self, chunk: _Chunk, room: int) -> list[_Piece]:
+    def _overlap(self, chunk: _Chunk, room: int) -> list[Piece]:
         """The last pieces of a chunk that the next one repeats."""
         room = min(room, self.overlap)
-        carried: list[_Piece] = []
+        carried: list[Piece] = []
         for piece in reversed(chunk.pieces):
             room -= piece.size
             if room < 0 or piece.heading:
@@ -120,16 +129,16 @@ class Chunks:
             carried.append(piece)
         return carried[::-1]
 
-    def _pieces(self, text: str, block: Block, tokens: int) -> Iterator[_Piece]:
+    def _pieces(self, text: str, block: Block, tokens: int) -> Iterator[Piece]:
         most = tokens if block.kind != "heading" else self.tokens - self.tokens // 3
         for start, end in _parts(text, block, most):
             part = text[start:end]
             length = size(part)
             if length <= most:
-                yield _Piece(start, end, length, block.title)
+                yield Piece(start, end, length, block.title)
                 continue
             for a, b in cut(part, most):
-                yield _Piece(start + a, start + b, size(part[a:b]), block.title)
+                yield Piece(start + a, start + b, size(part[a:b]), block.title)
 
 
 def _parts(text: str, block: Block, tokens: int) -> Iterator[Span]:

@@ -8,19 +8,53 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from evokey.keys import markdown
+from evokey.types import Document
 
+TITLED = ("heading", "section")
+"""Blocks that begin something with a title."""
+PAGE = "p. "
+"""How the name of a page begins."""
 _UNDERLINE = re.compile(r" {0,3}(?:={3,}|-{3,})[ \t\r]*$")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Lines that belong together: a heading, a code block or table (whole), or prose."""
+    """Lines that belong together: a heading, a code block or table (whole), or prose; or, of no length, the place
+    where a section begins."""
 
     kind: str
     start: int
     end: int
     level: int = 0
     title: str = ""
+
+
+def structure(document: Document) -> Iterator[Block]:
+    """The blocks of a document: by its sections, where it came with some, else by what its text shows."""
+    if not document.sections:
+        yield from blocks(document.text)
+    elif all(one.where.startswith(PAGE) for one in document.sections):  # a page ends no sentence and begins no part
+        untitled = (Block("prose", one.start, one.end) for one in blocks(document.text) if one.kind == "heading")
+        others = (one for one in blocks(document.text) if one.kind != "heading")
+        yield from sorted((*untitled, *others), key=lambda one: one.start)
+    else:
+        yield from _sections(document)
+
+
+def _sections(document: Document) -> Iterator[Block]:
+    """Each section as one block behind its title, and what lies between them without one."""
+    at = 0
+    for one in document.sections:
+        yield from _section(document.text, at, one.start, "")
+        yield from _section(document.text, one.start, one.end, one.where)
+        at = one.end
+    yield from _section(document.text, at, len(document.text), "")
+
+
+def _section(text: str, start: int, end: int, title: str) -> Iterator[Block]:
+    if text[start:end].strip():
+        yield Block("section", start, start, 1, title)
+        yield Block("whole", start, end)
 
 
 def blocks(text: str) -> Iterator[Block]:

@@ -23,7 +23,7 @@ from evokey.scoring.dense import DenseBlock, DenseQuestion
 from evokey.scoring.late import LateBlock, LateQuestion
 from evokey.scoring.sparse import SparseBlock, SparseQuestion
 from evokey.search.overlay import Overlay
-from evokey.types import Expansion, Numbers, Ranking, Scores, Vectors
+from evokey.types import Document, Expansion, KeyText, Numbers, Ranking, Scores, Vectors
 
 REPEATED = 5
 """How often a query's own words count in an expanded question that goes by words."""
@@ -33,6 +33,18 @@ LONGEST = 512
 """Vectors of an expanded question, in late interaction."""
 TAUGHT = "taught.sqlite"
 """Where taught texts are kept encoded."""
+
+
+class NoCorpus:
+    """No document at all, for what does not depend on others."""
+
+    documents = 0
+
+    def frequency(self, word: str) -> int:
+        return 0
+
+
+NO_CORPUS = NoCorpus()
 
 
 class Retriever(ABC):
@@ -68,6 +80,17 @@ class Retriever(ABC):
         """What encoding costs."""
         cost: Cost = self._encoder.cost
         return cost
+
+    reads_text: ClassVar[bool] = True
+    """Whether any text can be encoded, and not only what a vector was handed in for."""
+
+    def rows(self, document: Document) -> Sequence[KeyText]:
+        """The texts that the keys of a document are made of, as far as these depend on the document alone."""
+        return self._keys.rows(document, NO_CORPUS)
+
+    def has_rows_of(self, other: Retriever) -> bool:
+        """Whether the keys of both are made of the same texts."""
+        return type(self._keys) is type(other._keys) and vars(self._keys) == vars(other._keys)
 
     def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
         """What the store is to hold of these documents. Where encoding costs something, it is paid for once."""
@@ -172,6 +195,7 @@ class DenseRetriever(Retriever):
 class GivenRetriever(DenseRetriever):
     """Vectors come from the caller: with the documents, and with each question."""
 
+    reads_text = False
     _encoder: Given
 
     def __init__(self, name: str, encoder: Given, keys: KeyBuilder, folder: Path | None, store: Store) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 
 import numpy as np
 
@@ -14,14 +15,18 @@ from evokey.filters import Where
 from evokey.ledger.ledger import Ledger
 from evokey.protocols import Reranker
 from evokey.search.index import Index
-from evokey.search.view import View
-from evokey.types import Document, Expansion, Hit, Numbers, Ranking, Vectors
+from evokey.search.passages import locate
+from evokey.search.view import Asked, View
+from evokey.types import Document, Expansion, Hit, Numbers, Passage, Ranking, Vectors
 
 log = logging.getLogger("evokey")
 RERANKED = 50
 """How many of the hits a reranker looks at."""
 ATTEMPTS = 5
 """How often a search is made again whose documents were replaced meanwhile."""
+Ask = Callable[[], Asked]
+"""The query as it was asked, for what is looked for in the documents that it found."""
+Ranked = tuple[Ranking, Ask]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ class Searcher:
     def look(self, text: str, k: int) -> list[Document]:
         """What an expander may read. Expansions are reused, whoever asks: so no restricted document."""
         query, index = checks.query(text), self.index
-        hits = self._find(query, k, lambda: index.view().rank(query, self._depth(k), index.public))
+        hits = self._find(query, k, lambda: _ranked(index.view().ask(query), self._depth(k), index.public))
         return [hit.document for hit in hits]
 
     def filter(self, where: Where | None) -> Numbers | None:
@@ -61,14 +66,15 @@ class Searcher:
     def _depth(self, k: int) -> int:
         return k if self.reranker is None else max(k, RERANKED)
 
-    def _rank(self, asked: Request) -> Ranking:
+    def _rank(self, asked: Request) -> Ranked:
         number = None if asked.epoch is None else checks.epoch(asked.epoch, self.index.epoch)
         view, among, depth = self.index.view(number), self.filter(asked.where), self._depth(asked.k)
         if asked.expansion is None or not asked.expansion.units:
-            best = view.rank(asked.query, depth, among, asked.vector)
+            best, ask = _ranked(view.ask(asked.query, asked.vector), depth, among)
         else:
             best = view.rank_expanded(replace(asked.expansion, query=asked.query), depth, among)
-        return self._explore(view, best, asked, among) if asked.explore and len(best) else best
+            ask = cache(partial(view.ask, asked.query, asked.vector))
+        return (self._explore(view, best, asked, among) if asked.explore and len(best) else best), ask
 
     def _explore(self, view: View, best: Ranking, asked: Request, among: Numbers | None) -> Ranking:
         """The last places go, by lot, to what other rankings have among their first."""
@@ -79,26 +85,34 @@ class Searcher:
         scores = np.full(len(chosen), best.scores[kept - 1])
         return Ranking(np.concatenate([best.numbers[:kept], chosen]), np.concatenate([best.scores[:kept], scores]))
 
-    def _find(self, query: str, k: int, rank: Callable[[], Ranking], *, filtered: bool = False) -> list[Hit]:
-        best, documents = self._fetch(rank, filtered=filtered)
+    def _find(self, query: str, k: int, rank: Callable[[], Ranked], *, filtered: bool = False) -> list[Hit]:
+        best, ask, documents = self._fetch(rank, filtered=filtered)
         hits = [
-            Hit(document.id, score, document)
+            Hit(document.id, score, document, partial(_passage, ask, number, document))
             for number, score in zip(best.numbers.tolist(), best.scores.tolist(), strict=True)
             if (document := documents.get(number)) is not None
         ]
         return hits if self.reranker is None else rerank(self.reranker, query, hits)[:k]
 
-    def _fetch(self, rank: Callable[[], Ranking], *, filtered: bool) -> tuple[Ranking, Mapping[int, Document]]:
+    def _fetch(self, rank: Callable[[], Ranked], *, filtered: bool) -> tuple[Ranking, Ask, Mapping[int, Document]]:
         """A ranking and its documents. One that was replaced or deleted in between would be missing, and a filter may
         be of a newer state than the index: the ranking is made again from what the ledger says now, and after some
         attempts left as it is."""
         for attempt in range(ATTEMPTS):
             self.index.catch_up(wait=attempt > 0)
-            best = rank()
+            best, ask = rank()
             found = self.ledger.documents.fetch(best.numbers.tolist())
             if len(found) == len(best) and not (filtered and self.index.behind):
                 break
-        return best, found
+        return best, ask, found
+
+
+def _ranked(asked: Asked, k: int, among: Numbers | None) -> Ranked:
+    return asked.rank(k, among), lambda: asked
+
+
+def _passage(ask: Ask, number: int, document: Document) -> Passage:
+    return locate(ask(), number, document).best
 
 
 def rerank(reranker: Reranker, query: str, hits: list[Hit]) -> list[Hit]:

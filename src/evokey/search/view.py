@@ -45,11 +45,15 @@ class View:
         """The same keys, as if nothing had been learned."""
         return View(self.retrievers, self.fusion, Overlays.untaught(self.fusion))
 
-    def rank(self, query: str, k: int, among: Numbers | None = None, vector: Vectors | None = None) -> Ranking:
-        """The k best documents for a query."""
+    def ask(self, query: str, vector: Vectors | None = None) -> Asked:
+        """A query as each retriever is asked it."""
         view, known = self.within_reach(query, vector)
         questions = [known.get(one.name) or view._question(one, query, vector) for one in self.retrievers]
-        return view._rank(questions, k, among)
+        return Asked(view, query, questions)
+
+    def rank(self, query: str, k: int, among: Numbers | None = None, vector: Vectors | None = None) -> Ranking:
+        """The k best documents for a query."""
+        return self.ask(query, vector).rank(k, among)
 
     def _question(self, retriever: Retriever, query: str, vector: Vectors | None) -> Any:
         return retriever.question(query, self.overlays.of[retriever.name].learned, vector)
@@ -86,11 +90,15 @@ class View:
             rankings = [self.rank(text, max(k, FUSION_DEPTH), among) for text in texts]
             weights = [1.0, *(1 / len(expansion.texts) for _ in expansion.texts)]
             return self.fusion.fused(rankings, [1.0] * len(texts), weights, k)
+        return self.ask_expanded(expansion).rank(k, among)
+
+    def ask_expanded(self, expansion: Expansion) -> Asked:
+        """A query together with its units, as one question."""
         view, _ = self.within_reach(expansion.query)
         questions = [one.expanded(expansion, view.overlays.of[one.name].learned) for one in self.retrievers]
-        return view._rank(questions, k, among)
+        return Asked(view, expansion.query, questions)
 
-    def _rank(self, questions: Sequence[Any], k: int, among: Numbers | None) -> Ranking:
+    def rank_asked(self, questions: Sequence[Any], k: int, among: Numbers | None) -> Ranking:
         depth = k if len(self.retrievers) == 1 else max(k, FUSION_DEPTH)
         rankings = [
             search(one, question, depth, self.overlays.of[one.name], among)
@@ -100,3 +108,18 @@ class View:
             return rankings[0]
         weights = [self.overlays.weights[one.name] for one in self.retrievers]
         return self.fusion.fused(rankings, [question.trust for question in questions], weights, k)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query on its way: what it is asked of, and how."""
+
+    view: View
+    """What was learned, as far as it reaches the query."""
+    query: str
+    questions: Sequence[Any]
+    """One for each retriever."""
+
+    def rank(self, k: int, among: Numbers | None = None) -> Ranking:
+        """The k best documents."""
+        return self.view.rank_asked(self.questions, k, among)

@@ -1,0 +1,117 @@
+"""Which part of a found document answers the query.
+
+A document with several rows has a passage for each of them: the one whose base key is nearest to the query answers. A
+document with one row is cut into windows, and these are compared with the query by encoders that cost nothing, or by
+their words. Several retrievers are weighed as in the ranking. What was learned has no say in this: it speaks for a
+document, and the passage is to be the part of it that is nearest to what was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evokey.encoders.bm25 import BM25
+from evokey.keys.sentences import Span
+from evokey.passages import parts
+from evokey.scoring.sparse import SparseBlock, SparseQuestion
+from evokey.search.fusion import LEAST_TRUST
+from evokey.search.retriever import Retriever
+from evokey.search.view import Asked
+from evokey.types import Document, Passage, Scores
+
+TINY = 1e-12
+MANY = 64
+"""Windows of a document above which only their words are compared: some 50,000 characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """The passages of a document, and how near each is to a query, from 0 to 1."""
+
+    passages: Sequence[Passage]
+    scores: Scores
+
+    @property
+    def best(self) -> Passage:
+        """The nearest; of equals, the first."""
+        return self.passages[int(self.scores.argmax())]
+
+
+def row_spans(retriever: Retriever, number: int, document: Document) -> list[Span]:
+    """The part of the text that each row of a document stands for; none where it has one row, or a row of no part."""
+    count = int(retriever.base.sizes(np.array([number]))[0])
+    spans = parts.spans(retriever.rows(document)) if count > 1 else []
+    return spans if len(spans) == count else []
+
+
+def passages_of(retrievers: Sequence[Retriever], number: int, document: Document) -> list[Passage]:
+    """All passages of a document: its rows, where a retriever has several of it, else windows of its text."""
+    return _passages(document, all_row_spans(retrievers, number, document))
+
+
+def all_row_spans(retrievers: Sequence[Retriever], number: int, document: Document) -> list[list[Span]]:
+    """The same for each retriever. A text is cut once for all whose keys are made of the same parts."""
+    found: list[list[Span]] = []
+    for place, one in enumerate(retrievers):
+        alike = next((at for at in range(place) if retrievers[at].has_rows_of(one) and found[at]), None)
+        same = alike is not None and len(found[alike]) == one.base.sizes(np.array([number]))[0]
+        found.append(found[alike] if alike is not None and same else row_spans(one, number, document))
+    return found
+
+
+def _passages(document: Document, spans: Iterable[list[Span]]) -> list[Passage]:
+    several = next(filter(None, spans), None)
+    return parts.windows(document) if several is None else parts.passages(document, several)
+
+
+def locate(asked: Asked, number: int, document: Document) -> Located:
+    """How near each passage of a document is to a query."""
+    retrievers = asked.view.retrievers
+    spans = all_row_spans(retrievers, number, document)
+    found = _passages(document, spans)
+    if len(found) == 1:
+        return Located(found, np.ones(1))
+    places, total = [(one.start, one.end) for one in found], np.zeros(len(found))
+    for retriever, question, own in zip(retrievers, asked.questions, spans, strict=True):
+        scores = _row_scores(retriever, question, number) if own == places else _text_scores(retriever, question, found)
+        if scores is not None:
+            weight = asked.view.overlays.weights.get(retriever.name, 1.0)
+            total += max(weight * question.trust, LEAST_TRUST) * _share(scores)
+    if not total.any():
+        total = _share(by_words(asked.query, [one.text for one in found]))
+    return Located(found, total)
+
+
+def _row_scores(retriever: Retriever, question: Any, number: int) -> Scores:
+    scores = retriever.base.fetch(np.array([number])).block.scores(question)
+    return np.where(np.isfinite(scores), scores, -1.0)
+
+
+def _text_scores(retriever: Retriever, question: Any, found: Sequence[Passage]) -> Scores | None:
+    """None where it cannot tell without cost."""
+    if retriever.cost != "nothing" or not retriever.reads_text or (retriever.kind != "sparse" and len(found) > MANY):
+        return None
+    return np.asarray(retriever.texts([one.text for one in found]).scores(question), np.float64)
+
+
+def _share(scores: Scores) -> Scores:
+    """From 0 (the least) to 1 (the best); zeros where all are alike."""
+    low, high = float(scores.min()), float(scores.max())
+    return np.zeros(len(scores)) if high - low <= TINY else (scores - low) / (high - low)
+
+
+def by_words(query: str, texts: Sequence[str]) -> Scores:
+    """BM25 among these texts alone."""
+    encoder = BM25()
+    block, (asked,) = SparseBlock.of(encoder.documents(texts)), encoder.queries([query])
+    terms = tuple(sorted(asked))
+    held = np.diff(block.counts.tocsc().indptr)
+    idf = [encoder.idf(len(texts), int(held[block.place[term]])) if term in block.place else 0.0 for term in terms]
+    counts = tuple(asked[term] for term in terms)
+    weights = tuple(count * weight for count, weight in zip(counts, idf, strict=True))
+    average = float(block.lengths.mean()) if len(texts) else 0.0
+    return block.scores(SparseQuestion(terms, weights, encoder, average, counts, tuple(idf), 0.0))

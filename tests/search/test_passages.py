@@ -1,0 +1,117 @@
+"""The passage of a hit: the part of the document that answers, by every kind of key, an exact slice of its text."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Opener
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evokey
+from evokey.search import passages
+from evokey.types import Document, Hit
+
+FILLER = {
+    name: f"{name} fills the page with words that nobody asks for. " * 30 for name in ("Oak", "Elm", "Ash", "Fir")
+}
+FACTS = ("feeds squirrels", "shelters beetles", "burns slowly", "stands in cold mountains")
+PARTS = [
+    f"## {name}\n\n{text}\n\nThe {name.lower()} {fact}.\n"
+    for (name, text), fact in zip(FILLER.items(), FACTS, strict=True)
+]
+TREES = Document("trees.md", "# Trees\n\n" + "\n\n".join(PARTS), "Trees")
+OTHERS = [Document(f"other-{n}", f"A note about stones, rivers and the number {n}.") for n in range(5)]
+
+
+class Letters:
+    """A late-interaction encoder: a vector for each word, by its letters."""
+
+    kind, cost, identity = "multi", "time", "letters"
+
+    def documents(self, texts: Any) -> list[Any]:
+        return [np.stack([self._vector(word) for word in text.lower().split()[:400]]) for text in texts]
+
+    queries = documents
+
+    @staticmethod
+    def _vector(word: str) -> Any:
+        counts = np.array([word.count(chr(ord("a") + letter)) + 0.01 for letter in range(26)], np.float32)
+        return counts / np.linalg.norm(counts)
+
+
+@pytest.mark.parametrize("keys", ["full", "chunks", "auto"])
+@pytest.mark.parametrize("encoder", ["bm25", "wordllama", ["bm25", "wordllama"], "late"])
+def test_the_passage_is_the_part_that_answers(opened: Opener, keys: str, encoder: Any) -> None:
+    memory = opened(encoder=Letters() if encoder == "late" else encoder, keys=keys)
+    memory.add([TREES, *OTHERS])
+    for question, heading in (
+        ("squirrels feeds", "Oak"),
+        ("mountains cold stands", "Fir"),
+        ("burns slowly ash", "Ash"),
+    ):
+        hit = next(hit for hit in memory.search(question) if hit.id == "trees.md")
+        assert hit.passage.where.startswith(heading)
+        assert question.split()[0] in hit.passage.text
+        assert hit.document.text[hit.passage.start : hit.passage.end] == hit.passage.text
+
+
+def test_a_short_document_is_its_own_passage(opened: Opener) -> None:
+    memory = opened()
+    memory.add(OTHERS)
+    hit = memory.search("stones")[0]
+    assert (hit.passage.text, hit.passage.start, hit.passage.where) == (hit.document.text, 0, "")
+
+
+def test_the_passage_is_found_when_it_is_read_and_not_before(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = opened(keys="chunks")
+    memory.add([TREES, *OTHERS])
+    found: list[int] = []
+    locate = passages.locate
+    monkeypatch.setattr("evokey.search.searcher.locate", lambda *said: found.append(said[1]) or locate(*said))
+    hits = memory.search("beetles")
+    assert not found
+    assert hits[0].passage is hits[0].passage and len(found) == 1
+    memory.close()
+    assert "beetles" in hits[0].passage.text
+
+
+def test_a_hit_travels_to_another_process_with_its_passage(opened: Opener) -> None:
+    memory = opened(keys="chunks")
+    memory.add([TREES, *OTHERS])
+    hit = memory.search("beetles")[0]
+    again = pickle.loads(pickle.dumps(hit))
+    assert again == hit and again.passage == hit.passage and again.passage.where.startswith("Elm")
+    assert Hit("a", 1.0, TREES).passage.text == TREES.text
+
+
+def test_what_was_learned_ranks_the_document_and_the_question_finds_the_passage(opened: Opener) -> None:
+    memory = opened(encoder="bm25", keys="chunks")
+    memory.add([TREES, *OTHERS])
+    memory.feedback("where do woodlice hide", relevant=["trees.md"])
+    memory.evolve()
+    hit = memory.search("where do woodlice hide, like beetles")[0]
+    assert hit.id == "trees.md" and hit.passage.where.startswith("Elm")
+    assert memory.search("where do woodlice hide")[0].id == "trees.md"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.text(alphabet=st.sampled_from("abc. \n#é漢\u0301😀`|"), min_size=1, max_size=500),
+    st.sampled_from(["full", "auto"]),
+)
+def test_offsets_are_exact_whatever_the_text(tmp_path_factory: pytest.TempPathFactory, text: str, keys: str) -> None:
+    options: Any = {"name": "auto", "whole": 16, "tokens": 16, "overlap": 4} if keys == "auto" else keys
+    with evokey.open(tmp_path_factory.mktemp("kb"), encoder="bm25", keys=options) as memory:
+        memory.add([{"id": "a", "text": text + " abc", "title": "b"}])
+        for hit in memory.search("abc c 漢"):
+            assert hit.document.text[hit.passage.start : hit.passage.end] == hit.passage.text
+
+
+def test_windows_are_compared_by_words_where_encoding_costs(opened: Opener) -> None:
+    scores = passages.by_words("red fish", ["a blue fish", "a red bird", "a red fish", "nothing"])
+    assert scores.argmax() == 2 and scores[3] == 0
+    assert passages.by_words("zzz", ["a", "b"]).tolist() == [0, 0]
