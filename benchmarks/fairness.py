@@ -77,6 +77,25 @@ def fair() -> str:
     return table(head, found)
 
 
+def fair_groups() -> str:
+    """Related and unrelated questions under every system."""
+    systems = {"untaught": ("none", False), **FAIR}
+    found = []
+    for cell, known in measured("fair", "none", UNGATED, "paper", "paper-right", "guarded").items():
+        for group in ("related", "unrelated"):
+            values = [known[one].get(group) if one in known else None for one in systems.values()]
+            best = max((value for value in values if value is not None), default=None)
+            if best is not None:
+                found.append([*cell, group, *(_bold(value, best) for value in values)])
+    return table(["set", "retriever", "questions", *systems], found)
+
+
+def _bold(value: float | None, best: float) -> str:
+    if value is None:
+        return ""
+    return f"**{value:.3f}**" if f"{value:.3f}" == f"{best:.3f}" else f"{value:.3f}"
+
+
 def tally() -> str:
     """How often each system is above and below the untaught index by a whole interval, and the mean change: over all
     lines, and over those that have expansions."""
@@ -144,4 +163,11 @@ def _name(system: str) -> str:
     return "as it is" if system == "paper" else system.removeprefix("paper:").replace(",", ", ")
 
 
-TABLES = {"fair": fair, "tally": tally, "gates": gates, "pipeline": pipeline, "ablated": ablated}
+TABLES = {
+    "fair": fair,
+    "fair_groups": fair_groups,
+    "tally": tally,
+    "gates": gates,
+    "pipeline": pipeline,
+    "ablated": ablated,
+}

@@ -27,10 +27,11 @@ import evokey
 from evokey.bench import protocols
 from evokey.bench.data import Dataset, load, prefix
 from evokey.bench.lab import Lab
+from evokey.bench.lessons import add_noise
 from evokey.bench.measures import quality
 from evokey.bench.runs import write_json
 from evokey.bench.significance import compare
-from evokey.bench.systems import Plain, Taught, add_noise
+from evokey.bench.systems import Plain, Taught
 from evokey.encoders.given import Given
 from evokey.evolution.guarded import Guarded
 from evokey.evolution.lens_training import CENTRES

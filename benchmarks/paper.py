@@ -1,7 +1,7 @@
 """The paper's rule beside ours, as fairly as we can: with its gate, with expansions, and as a whole pipeline.
 
     python benchmarks/paper.py [DATA_DIR] --out FILE [--part fair gates pipeline ablations] [--set NAME …] [--jobs N]
-        [--runs FOLDER] [--rates 0.3 …] [--verifier judge …] [--expander hyde …] [--llm NAME]
+        [--runs FOLDER] [--again guarded …] [--rates 0.3 …] [--verifier judge …] [--expander hyde …] [--llm NAME]
 
 Repeated holdout by `evokey bench`: a share of the judged queries teaches, the others are tested. Parts:
 
@@ -13,7 +13,8 @@ Repeated holdout by `evokey bench`: a share of the judged queries teaches, the o
                 answers where a set has them; further verifiers, and expanders that ask a model, by option
     ablations   the rule's parameters, its accumulating and its online form, and plain inner products
 
-Every run is a file in the folder of runs: an interrupted command resumes. A query's scores are averaged over seeds and
+Every run is a file in the folder of runs: an interrupted command resumes. When a policy was changed, `--again guarded`
+deletes its runs, so that it alone is measured again. A query's scores are averaged over seeds and
 expansion methods before anything is compared; intervals (95 %) are of the difference to the untaught index.
 """
 
@@ -34,7 +35,8 @@ from run import MINILM, SETS
 
 from evokey.bench import data as data_
 from evokey.bench.data import Dataset
-from evokey.bench.runs import Result, Run, execute, write_json
+from evokey.bench.measures import MAIN
+from evokey.bench.runs import FOLDER, Result, Run, execute, write_json
 from evokey.bench.significance import average, compare
 from evokey.bench.systems import fits
 
@@ -145,10 +147,17 @@ def row(cell: Cell, found: Sequence[Result], whole: Mapping[Cell, Sequence[Resul
         "ndcg": fmean(values.values()),
         "difference": None if said is None else [said.difference, said.low, said.high],
         "p": None if said is None else said.p,
+        **{group: _group(found, group) for group in ("related", "unrelated")},
         "taught": fmean(one["counts"]["taught"] for one in found),
         "lessons": _mean(reports, "lessons"),
         "passed": _mean(reports, "passed"),
     }
+
+
+def _group(found: Sequence[Result], group: str) -> float | None:
+    """nDCG@10 of the tested queries that share a right document with a lesson, or of those that do not."""
+    known = [one[group][MAIN] for one in found if one[group] is not None]
+    return fmean(known) if known else None
 
 
 def _mean(reports: Sequence[Mapping[str, Any]], name: str) -> float | None:
@@ -164,6 +173,13 @@ def keep(file: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [one for one in known if tuple(one[name] for name in names) not in made]
 
 
+def delete(planned: Plan, folder: Path, systems: Sequence[str]) -> None:
+    """The runs of these systems, to be measured again."""
+    for _, run in planned:
+        if run.policy in systems:
+            (folder / FOLDER / run.file).unlink(missing_ok=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, nargs="?", default=Path(__file__).parents[2] / "shared" / "data")
@@ -176,10 +192,12 @@ def main() -> None:
     parser.add_argument("--verifier", nargs="*", default=[], help="further verifiers of the pipeline")
     parser.add_argument("--expander", nargs="*", default=[], help="further expanders of the pipeline")
     parser.add_argument("--llm", help="the model that these ask")
+    parser.add_argument("--again", nargs="*", default=[], help="systems to measure again")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     planned = plan(options)
+    delete(planned, options.runs, options.again)
     results: dict[Run, Result] = {}
     for outcome in execute(list(dict.fromkeys(run for _, run in planned)), options.runs, jobs=options.jobs):
         if outcome.result is None:

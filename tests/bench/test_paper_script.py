@@ -38,6 +38,10 @@ def test_one_command_measures_the_rule_its_gate_and_the_pipeline_and_resumes(tmp
     assert {rate for _, rate in piped} == {0.3, 0.5}
     assert piped["paper", 0.5]["lessons"] == piped["guarded", 0.5]["lessons"] == 24, "the same evidence for both"
     assert piped["guarded", 0.5]["verifier"] == "labels"
+    assert fair["guarded", False]["unrelated"] == 0 < fair["guarded", False]["related"]
     again, fresh = measure(tmp_path, "--part", "fair")
     assert said and fresh == []
     assert again == sorted(rows, key=lambda one: one["part"] == "fair"), "rows of other parts are kept"
+    changed, fresh = measure(tmp_path, "--part", "fair", "--again", "guarded")
+    assert fresh and all(".guarded." in line for line in fresh), "one policy is measured again, the others are kept"
+    assert changed == again

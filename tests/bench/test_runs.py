@@ -37,6 +37,12 @@ def values(outcomes: list[Outcome]) -> dict[Run, object]:
     return {one.run: one.result and (one.result["values"], one.result["metrics"]) for one in outcomes}
 
 
+def test_seeds_follow_the_first_one() -> None:
+    found, _ = runs.plan(["x/one"], Run(seed=101), encoders=["bm25"], policies=["none"], seeds=2)
+    assert [one.seed for one in found] == [101, 102]
+    assert "--seeds 1 --first-seed 102" in found[1].command
+
+
 def test_a_plan_crosses_sets_encoders_systems_rates_and_seeds_without_what_cannot_be() -> None:
     found, left_out = runs.plan(
         ["x/one", "x/two"], encoders=["bm25", "wordllama"], policies=["none", "nudge-n"], rates=[0.3, 0.8], seeds=2

@@ -13,7 +13,7 @@ import small_sets
 
 pytest.importorskip("ir_measures", reason="the benchmark's measures need: pip install 'evokey[bench]'")
 
-from evokey.bench import runs, systems
+from evokey.bench import lessons, runs, systems
 from evokey.bench.ablations import ABLATIONS
 from evokey.bench.data import load
 from evokey.bench.protocols import Question
@@ -75,6 +75,17 @@ def test_a_curve_tells_taught_related_and_unrelated_questions_after_one_three_an
     assert points[1]["unrelated"]["nDCG@10"] == 0
 
 
+def test_feedback_on_what_was_shown_names_only_what_the_untaught_index_found(tmp_path: Path) -> None:
+    folder = small_sets.magnet(tmp_path / "magnet")  # the wrong document comes first, the right one second
+    seen = outcome(folder, tmp_path, protocol="holdout", rate=0.5, shown=2)
+    unseen = outcome(folder, tmp_path, protocol="holdout", rate=0.5, shown=1)
+    everything = outcome(folder, tmp_path, protocol="holdout", rate=0.5)
+    assert (seen["report"]["lessons"], unseen["report"]["lessons"]) == (24, 0)
+    assert seen["values"] == everything["values"], "all right documents were among the two"
+    assert not unseen["report"]["published"], "nothing right was shown, so nothing was taught"
+    assert unseen["counts"]["taught"] == 24, "groups are those of full judgements"
+
+
 def test_every_run_starts_from_an_untaught_memory(tmp_path: Path) -> None:
     folder = small_sets.gap(tmp_path / "gap")
     first, again = (outcome(folder, tmp_path, protocol="holdout", rate=0.5, seed=3) for _ in range(2))
@@ -122,7 +133,7 @@ def test_noisy_lessons_name_one_wrong_document_and_the_others_stay(tmp_path: Pat
 
     def noise(seed: int) -> list[Question]:
         with systems.system("none", lab) as untaught:
-            return systems.add_noise(taught, untaught.rank, lab.data.documents, 0.5, seed)
+            return lessons.add_noise(taught, untaught.rank, lab.data.documents, 0.5, seed)
 
     noisy = noise(0)
     changed = [(one, other) for one, other in zip(taught, noisy, strict=True) if one != other]

@@ -33,6 +33,7 @@ class Setting:
     wrong: int = 0
     noise: float = 0.0
     verifier: str | None = None
+    shown: int = 0
 
     @classmethod
     def of(cls, result: Result) -> Setting:
@@ -44,6 +45,7 @@ class Setting:
         parts += [f"units {self.units}"] if self.units is not None else []
         parts += [f"wrong {self.wrong}"] if self.wrong else []
         parts += [f"noise {self.noise:g}"] if self.noise else []
+        parts += [f"shown {self.shown}"] if self.shown else []
         parts += [f"verifier {self.verifier}"] if self.verifier is not None else []
         return ", ".join(parts)
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from evokey import registry
-from evokey.bench import answering, measures, naming, protocols, systems
+from evokey.bench import answering, lessons, measures, naming, protocols, systems
 from evokey.bench import data as data_
 from evokey.bench.clock import Clock
 from evokey.bench.data import Dataset, trec
@@ -76,6 +76,8 @@ class Run:
     """Lessons also name the wrong documents among so many first hits of the untaught index."""
     noise: float = 0.0
     """Share of lessons that name a wrong document as right."""
+    shown: int = 0
+    """Lessons only name documents among so many first hits of the untaught index."""
     judge: str | None = None
     """The language model that grades answers, if not the one that gives them."""
     verifier: str | None = None
@@ -100,6 +102,7 @@ class Run:
         parts += [] if self.units is None else [f"units-{self.units}"]
         parts += [] if not self.wrong else [f"wrong{self.wrong}"]
         parts += [] if not self.noise else [f"noise{self.noise:g}"]
+        parts += [] if not self.shown else [f"shown{self.shown}"]
         parts += [] if self.verifier is None else [f"verifier-{self.verifier}"]
         parts += [] if self.most is None else [f"most{self.most}"]
         parts += [] if self.split == "test" else [self.split]
@@ -110,9 +113,9 @@ class Run:
 
     @property
     def command(self) -> str:
-        """What to type for this result (and for the seeds before it, which are skipped where they are there)."""
+        """What to type for this result."""
         typed = ["evokey", "bench", self.data, "--encoder", self.encoder, "--policy", self.policy]
-        typed += ["--seeds", str(self.seed + 1)]
+        typed += ["--seeds", "1", "--first-seed", str(self.seed)]
         for name, value in asdict(self).items():
             if name not in ("data", "encoder", "policy", "seed") and value != getattr(DEFAULT, name):
                 typed += [f"--{name}", str(value)]
@@ -141,7 +144,8 @@ def plan(
     rates: Sequence[float] = (0.5,),
     seeds: int = 3,
 ) -> tuple[list[Run], list[str]]:
-    """All runs, and why some pairs of an encoder and a policy are not among them. `common`: what all runs share."""
+    """All runs, and why some pairs of an encoder and a policy are not among them. `common`: what all runs share, and
+    the first seed."""
     if common.protocol not in protocols.PROTOCOLS:
         names = ", ".join(protocols.PROTOCOLS)
         raise InvalidInput(f"there is no protocol {common.protocol!r}; choose one of: {names}")
@@ -156,9 +160,10 @@ def plan(
             "two of the data sets have the same name: results are stored by name, so measure them in two runs"
         )
     known = rates if common.protocol in protocols.RATED else (None,)
+    drawn = range(common.seed, common.seed + seeds)
     found = [
         replace(common, data=folder, encoder=encoder, policy=policy, rate=rate, seed=seed)
-        for folder, (policy, encoder), rate, seed in product(sets, pairs, known, range(seeds))
+        for folder, (policy, encoder), rate, seed in product(sets, pairs, known, drawn)
     ]
     left_out = sorted({reason for reason in reasons.values() if reason is not None})
     return sorted(found, key=lambda run: (run.data, run.encoder, run.rate or 0, run.seed)), left_out
@@ -274,10 +279,10 @@ def measure(run: Run, scratch: Path) -> Result:
     data = _load(run.data, run.split)
     dealt = protocols.split(data, run.protocol, rate=run.rate or 0.5, seed=run.seed, most=run.most)
     lab = _lab(run.data, run.split, run.encoder, scratch, _must_encode(run, data, dealt))
-    taught = _add_noise(dealt.taught, lab, run) if run.noise else dealt.taught
+    taught = _change_lessons(dealt.taught, lab, run) if run.noise or run.shown else dealt.taught
     clock = Clock()
-    lessons = Lessons(run.units, run.wrong, run.verifier, run.llm)
-    with systems.system(run.policy, lab, lessons, seed=run.seed, llm=lambda: model(run.llm)) as system:
+    said = Lessons(run.units, run.wrong, run.verifier, run.llm)
+    with systems.system(run.policy, lab, said, seed=run.seed, llm=lambda: model(run.llm)) as system:
         if run.protocol in protocols.IN_STEPS:
             batches = dealt.steps() if run.protocol == "curve" else dealt.batches(run.batches)
             found = _stream(system, dealt, {one.id: one for one in taught}, batches, clock)
@@ -306,9 +311,11 @@ def measure(run: Run, scratch: Path) -> Result:
     }
 
 
-def _add_noise(questions: Sequence[Question], lab: Lab, run: Run) -> Sequence[Question]:
+def _change_lessons(questions: Sequence[Question], lab: Lab, run: Run) -> Sequence[Question]:
     with systems.system(UNTAUGHT, lab) as untaught:
-        return systems.add_noise(questions, untaught.rank, lab.data.documents, run.noise, run.seed)
+        if run.noise:
+            questions = lessons.add_noise(questions, untaught.rank, lab.data.documents, run.noise, run.seed)
+        return lessons.keep_shown(questions, untaught.rank, run.shown) if run.shown else questions
 
 
 def _must_encode(run: Run, data: Dataset, dealt: Split) -> bool:
@@ -342,16 +349,16 @@ def _test(system: System, dealt: Split, clock: Clock) -> Result:
 
 
 def _stream(
-    system: System, dealt: Split, lessons: Mapping[str, Question], batches: Sequence[tuple[Question, ...]], clock: Clock
+    system: System, dealt: Split, known: Mapping[str, Question], batches: Sequence[tuple[Question, ...]], clock: Clock
 ) -> Result:
     """Quality after every batch: of the tested queries, of those that taught, and of the next batch before it does."""
     points = [_point(system, dealt, (), batches[0], clock)]
     for place, batch in enumerate(batches):
-        clock.call("teach", system.teach, [lessons[one.id] for one in batch])
+        clock.call("teach", system.teach, [known[one.id] for one in batch if one.id in known])
         report = clock.call("evolve", system.evolve)
-        known = tuple(one for done in batches[: place + 1] for one in done)
+        so_far = tuple(one for done in batches[: place + 1] for one in done)
         following = batches[place + 1] if place + 1 < len(batches) else ()
-        points.append({**_point(system, dealt, known, following, clock), "keys": _keys(system)})
+        points.append({**_point(system, dealt, so_far, following, clock), "keys": _keys(system)})
     gains = system.gains()
     return {"report": report, "stream": points, **({"gains": gains} if gains else {})}
 

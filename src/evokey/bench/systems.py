@@ -16,10 +16,9 @@
 from __future__ import annotations
 
 import inspect
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from evokey import registry
@@ -28,7 +27,6 @@ from evokey.bench.ablations import ABLATIONS, NEEDS_UNITS, NEEDS_WRONG
 from evokey.bench.data import Dataset
 from evokey.bench.data.trec import Scored
 from evokey.bench.lab import HYBRID, Lab
-from evokey.bench.measures import Rank
 from evokey.bench.protocols import Question
 from evokey.errors import ExpansionFailed, InvalidInput
 from evokey.evolution.paper import Paper, Replay
@@ -51,8 +49,6 @@ EXPANDER, LIVE_TOKENS = "hyde", 128
 BATCH = 10
 """Lessons of a batch whose largest gain is looked at."""
 ACTOR = "bench"
-NEAR = 20
-"""A mistaken lesson names one of so many first hits, or any document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,21 +181,6 @@ def live_expander(llm: Callable[[], LLM] | None, said: str = EXPANDER) -> Expand
     asked = llm() if llm is not None and "llm" in taken else None
     made: Expander = registry.build("expander", {"name": name, **short, **options}, llm=asked)
     return made
-
-
-def add_noise(
-    questions: Sequence[Question], rank: Rank, documents: Sequence[Document], share: float, seed: int
-) -> list[Question]:
-    """In a share of the questions, one wrong document replaces the right ones: one of the first hits, or any."""
-    ids, found = [document.id for document in documents], []
-    for question in questions:
-        chance = random.Random(f"{seed} {question.id}")
-        if chance.random() < share:
-            candidates = rank(question, NEAR) if chance.random() < 0.5 else ids
-            wrong = [id for id in candidates if id not in question.right] or ids
-            question = replace(question, grades={chance.choice(wrong): 1.0})
-        found.append(question)
-    return found
 
 
 def recording(data: Dataset, who: str | None) -> Recorded:

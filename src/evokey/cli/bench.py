@@ -64,12 +64,16 @@ def bench(
     ] = "holdout",
     rate: Annotated[list[str] | None, typer.Option(help="Shares of the queries that teach. Default: 0.5.")] = None,
     seeds: Annotated[int, typer.Option(help="Number of random splits.")] = 3,
+    first_seed: Annotated[int, typer.Option(min=0, help="Seed of the first split; the others follow.")] = 0,
     units: Annotated[str | None, typer.Option(help="Also teach these recorded expansions.")] = None,
     wrong: Annotated[
         int,
         typer.Option(min=0, help="Lessons also name the wrong documents among so many first hits."),
     ] = 0,
     noise: Annotated[float, typer.Option(help="Share of lessons that name a wrong document as right.")] = 0.0,
+    shown: Annotated[
+        int, typer.Option(min=0, help="Lessons only name documents among so many first hits of the untaught index.")
+    ] = 0,
     verifier: Annotated[
         str | None,
         typer.Option(
@@ -108,8 +112,8 @@ def bench(
         if not data:
             raise InvalidInput("name a data set: evokey bench FOLDER …, or --tables FOLDER for the tables of results")
         common = runs.Run(
-            protocol=protocol, units=units, most=most, batches=batches, split=split, llm=llm, answers=answers,
-            wrong=wrong, noise=noise, verifier=verifier, judge=judge,
+            protocol=protocol, seed=first_seed, units=units, most=most, batches=batches, split=split, llm=llm,
+            answers=answers, wrong=wrong, noise=noise, shown=shown, verifier=verifier, judge=judge,
         )  # fmt: skip
         planned, left_out = runs.plan(
             [str(Path(one)) for one in data],
