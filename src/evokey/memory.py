@@ -34,9 +34,11 @@ from evokey.loop.think import Steps, Thought
 from evokey.loop.watch import Learner, make_thinker
 from evokey.registry import Described
 from evokey.search.given import document_vectors, query_vector
+from evokey.search.grouping import GROUPS
 from evokey.search.index import Index
+from evokey.search.operators import parse
 from evokey.search.retriever import GivenRetriever
-from evokey.search.searcher import Request, Searcher
+from evokey.search.searcher import Request, Searcher, Show
 from evokey.search.upkeep import keep_traffic, make_missing_keys, make_missing_keys_at_open, save_keys
 from evokey.types import (
     Answer,
@@ -207,6 +209,9 @@ class Memory:
         vector: Any = None,
         expansion: Expansion | None = None,
         explore: int = 0,
+        group: str = "document",
+        fold: bool = False,
+        operators: bool = False,
     ) -> list[Hit]:
         """The k best documents, best first. `where` filters on metadata: {"lang": "en"} or {"lang": ["en", "de"]}, or
         Haystack's filters with AND, OR, NOT (evokey/filters.py).
@@ -214,14 +219,21 @@ class Memory:
         With an expansion (of expand) the query searches together with its units. `explore` gives up so many of the
         last places to documents that one retriever alone, or the untaught index, would have brought: only what is
         shown can be verified, so a memory that shows its favourites alone never hears of its mistakes.
+
+        `hit.passage` is the part of the document that answers. `group="passage"` gives the k best passages, of which
+        several may be of one document. `fold` shows near-duplicates as one hit, which names the others (`similar`).
+        `operators`: a document must have each "phrase in quotes", and none of each -word.
         """
         self._check_open()
         text, size, asked = checks.query(query), checks.count(k), query_vector(self.index.given, vector)
+        parsed = parse(text) if operators else None
+        text = text if parsed is None else parsed.query
+        show = Show(checks.one_of("group", group, GROUPS), bool(fold), None if parsed is None else parsed.accepts)
         slots = min(checks.count(explore), size - 1) if explore else 0
         self.ledger.traffic.note(text)
         if self._learner is not None and expansion is None:
             self._learner.offer(text)
-        return self.searcher.search(Request(text, size, where, epoch, asked, expansion, slots))
+        return self.searcher.search(Request(text, size, where, epoch, asked, expansion, slots, show))
 
     def search_many(
         self, queries: Sequence[str], k: int = 10, where: Where | None = None, vectors: Any = None

@@ -219,7 +219,8 @@ class Store(Protocol):
 
 
 class Reranker(Protocol):
-    """Looks at the query and each document together, after the search."""
+    """Looks at the query and each document together, after the search. Of a document with more characters than
+    `longest` (2,000 where a reranker does not say) it is given the passage that answers, and what stands around it."""
 
     identity: str
 

@@ -112,6 +112,8 @@ class Hit:
     document: Document
     locate: Callable[[], Passage] | None = field(default=None, repr=False, compare=False)
     """Finds the passage when it is first asked for; None: the whole text is the passage."""
+    similar: tuple[str, ...] = ()
+    """Ids of hits that say nearly the same and are shown as this one, where that was asked for."""
 
     @cached_property
     def passage(self) -> Passage:
@@ -125,11 +127,11 @@ class Hit:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """To another process goes the passage, not the index that it is found in."""
-        return _hit, (self.id, self.score, self.document, self.passage)
+        return _hit, (self.id, self.score, self.document, self.passage, self.similar)
 
 
-def _hit(id: str, score: float, document: Document, passage: Passage) -> Hit:
-    return Hit(id, score, document, lambda: passage)
+def _hit(id: str, score: float, document: Document, passage: Passage, similar: tuple[str, ...]) -> Hit:
+    return Hit(id, score, document, lambda: passage, similar)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +220,19 @@ class Expansion:
 
 
 @dataclass(frozen=True, slots=True)
+class Citation:
+    """A source of an answer: a document (its id), and the passage of it that was read."""
+
+    document: str
+    passage: Passage
+
+    @property
+    def name(self) -> str:
+        """As people cite it: "guide.md#install", "report.pdf p. 12"."""
+        return self.passage.name(self.document)
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a generator wrote, from the documents it was shown."""
 
@@ -229,6 +244,8 @@ class Answer:
     model: str
     spent: Spent = Spent()
     finished: bool = True
+    sources: tuple[Citation, ...] = ()
+    """The same documents as citations, each with the passage that was read."""
 
     @property
     def plain(self) -> str:
@@ -316,7 +333,8 @@ class LearnReport:
     spent: Spent
 
     def to_dict(self) -> dict[str, Any]:
-        told = {"text": self.answer.text, "citations": list(self.answer.citations)} if self.answer else None
+        sources = [one.name for one in self.answer.sources] if self.answer else []
+        told = self.answer and {"text": self.answer.text, "citations": list(self.answer.citations), "sources": sources}
         return {
             "query": self.query,
             "units": [asdict(unit) for unit in self.expansion.units] if self.expansion else [],

@@ -16,7 +16,7 @@ from evokey import registry
 from evokey.errors import InvalidQuery, InvalidSettings, LLMFailed
 from evokey.generators.cited import Cited, cut, load_packaged, tokens
 from evokey.protocols import LLM
-from evokey.types import Answer, Completion, Document, Hit, Message, Spent
+from evokey.types import Answer, Citation, Completion, Document, Hit, Message, Passage, Spent
 
 QUERY = "Why do we breathe through one nostril at a time?"
 SPENT = Spent(1, 100, 10, 0.5, 0.1)
@@ -65,9 +65,9 @@ def streamed(generator: Cited, query: str, found: Sequence[Hit]) -> tuple[list[s
 def test_an_answer_cites_documents_by_the_numbers_of_their_passages() -> None:
     llm = Scripted("<think>[3] is beside the point</think>Turbinates swell [2, 1] and shrink [2][7].")
     answer = Cited(llm).answer(QUERY, NOSES)
-    assert answer == Answer(
-        QUERY, "Turbinates swell [2][1] and shrink [2].", ("d2", "d1"), tuple(NOSES), "scripted/1", SPENT, True
-    )
+    sources = tuple(Citation(hit.id, hit.passage) for hit in (NOSES[1], NOSES[0]))
+    said = "Turbinates swell [2][1] and shrink [2]."
+    assert answer == Answer(QUERY, said, ("d2", "d1"), tuple(NOSES), "scripted/1", SPENT, True, sources)
     system, user = llm.asked[0]
     assert "square brackets" in system.text
     assert "<passages>\n[1] The nasal cycle shifts airflow.\n[2] Turbinates swell and shrink.\n[3]" in user.text
@@ -155,6 +155,35 @@ def test_passages_are_cut_so_that_all_fit_and_short_ones_leave_their_room_to_lon
     assert sum(tokens(message.text) for message in llm.asked[0]) + 128 <= 1024
     Cited(llm, passage_tokens=20).answer(QUERY, found)
     assert tokens(llm.asked[1][1].text.partition("[2] ")[2].partition("\n")[0]) <= 23
+
+
+def located(number: int, document: Document, words: str) -> Hit:
+    """A hit whose passage is the sentence that begins with these words."""
+    start = document.text.index(words)
+    end = document.text.index(".", start) + 1
+    passage = Passage(document.text[start:end], start, end, "Care > Water", "water")
+    return Hit(f"d{number}", 1.0, document, lambda: passage)
+
+
+def test_of_a_long_document_the_passage_is_shown_with_its_neighbours() -> None:
+    llm = Scripted("Weekly [1].")
+    text = " ".join(f"Sentence number {n} says nothing." for n in range(200))
+    place = text.index("Sentence number 120")
+    document = Document("plants.md", f"{text[:place]}Water the fern every week. {text[place:]}", "Plants")
+    answer = Cited(llm, passage_tokens=60).answer("How often?", [located(1, document, "Water the fern")])
+    (line,) = llm.asked[0][1].text.partition("<passages>\n")[2].partition("\n</passages>")[0].splitlines()
+    assert line.startswith("[1] Plants > Care > Water: … Sentence number ")
+    assert "number 119 says nothing. Water the fern every week. Sentence number 120" in line
+    assert tokens(line) <= 66 and "number 1 " not in line
+    (source,) = answer.sources
+    assert source.name == "d1#water" and source.passage.text == "Water the fern every week."
+    assert document.text[source.passage.start : source.passage.end] == source.passage.text
+
+
+def test_a_citation_whose_offsets_are_wrong_names_the_document_alone() -> None:
+    wrong = Hit("d1", 1.0, Document("d1", "Some text."), lambda: Passage("Other text.", 0, 11, "x", "x"))
+    (source,) = Cited(Scripted("Yes [1].")).answer("Is it?", [wrong]).sources
+    assert (source.name, source.passage.text) == ("d1", "Some text.")
 
 
 @given(st.text(), st.integers(0, 40))

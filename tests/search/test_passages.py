@@ -71,7 +71,7 @@ def test_the_passage_is_found_when_it_is_read_and_not_before(opened: Opener, mon
     memory.add([TREES, *OTHERS])
     found: list[int] = []
     locate = passages.locate
-    monkeypatch.setattr("evokey.search.searcher.locate", lambda *said: found.append(said[1]) or locate(*said))
+    monkeypatch.setattr(passages, "locate", lambda *said: found.append(said[1]) or locate(*said))
     hits = memory.search("beetles")
     assert not found
     assert hits[0].passage is hits[0].passage and len(found) == 1

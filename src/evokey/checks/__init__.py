@@ -245,6 +245,12 @@ def count(k: int) -> int:
     return int(k)
 
 
+def one_of(name: str, value: str, known: Sequence[str]) -> str:
+    if value not in known:
+        raise InvalidInput(f"{name} is one of {', '.join(known)}, not {shown(value)}")
+    return value
+
+
 def epoch(number: int, current: int) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= current:
         raise InvalidInput(f"there is no epoch {shown(number)}; they run from 0 (untaught) to {current}")

@@ -54,7 +54,7 @@ def ask(
         for number, hit in enumerate(answer.hits, start=1):
             cited = hit.id in answer.citations
             mark = f"[green]\\[{number}][/]" if cited else f"[dim]\\[{number}][/]"
-            screen.say(f"{mark} {escape(hit.id)}  [dim]{escape(screen.excerpt(hit, 80))}[/]")
+            screen.say(f"{mark} {escape(hit.passage.name(hit.id))}  [dim]{escape(screen.excerpt(hit, 80))}[/]")
         screen.say(f"[dim]{escape(_cost(answer.spent))}[/]")
 
 
@@ -75,6 +75,7 @@ def _answer_fields(answer: Answer) -> dict[str, Any]:
         "query": answer.query,
         "text": answer.text,
         "citations": list(answer.citations),
+        "sources": [{"name": one.name, "document": one.document, **asdict(one.passage)} for one in answer.sources],
         "hits": [hit.id for hit in answer.hits],
         "model": answer.model,
         "finished": answer.finished,

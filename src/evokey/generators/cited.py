@@ -2,7 +2,8 @@
 
 Every citation is one of the passages that were shown: a number the model made up is dropped. An answer that says "not
 in the passages", in whatever words, has no text and no citation; so has an answer where nothing was found, and then no
-model is asked. Of a long document its beginning is shown, so much of it that all passages fit the model's context.
+model is asked. Of a long document its passage is shown and what stands around it, so much that all of them fit the
+model's context.
 Passages are data: each is one line, between tags it cannot close, and what looks like a mark in it is written ‹1›.
 """
 
@@ -19,8 +20,9 @@ from evokey.generators.citations import certain, citation_numbers, tidy_answer
 from evokey.llm.answers import THOUGHT, answer_of
 from evokey.llm.prompts import Prompt, load_packaged
 from evokey.llm.request import passed_on
+from evokey.passages.reading import heading, widen
 from evokey.protocols import LLM
-from evokey.types import Answer, Completion, Document, Hit, Message
+from evokey.types import Answer, Citation, Completion, Hit, Message, Passage
 
 LEAST = 16
 """Tokens of a passage below which it says nothing."""
@@ -120,9 +122,14 @@ class Cited:
                 f"{self.context}; shorten it, or raise context to the model's limit"
             )
         if used:
-            texts = [_one_line(hit.document) for hit in used]
-            level = min(self.passage_tokens, _level([tokens(text) for text in texts], room))
-            lines = [f"[{number}] {cut(text, level)}" for number, text in enumerate(texts, 1)]
+            texts = [_one_line(hit.document.title, hit.document.text) for hit in used]
+            sizes = [tokens(text) for text in texts]
+            level = min(self.passage_tokens, _level(sizes, room))
+            shown = [
+                text if size <= level else _excerpt(hit, level)
+                for hit, text, size in zip(used, texts, sizes, strict=True)
+            ]
+            lines = [f"[{number}] {text}" for number, text in enumerate(shown, 1)]
             return Asking(self.prompt.fill(query=query, passages="\n".join(lines)), used)
         return Asking(self.closed_prompt.fill(query=query), ()) if self.closed_book else None
 
@@ -141,8 +148,10 @@ class Cited:
             why = "the model ended" if told.finished else f"it was cut off after {self.max_tokens}: raise max_tokens"
             raise LLMFailed(f"{model} returned only its reasoning and no answer ({why})")
         text = tidy_answer(said, len(asking.hits))
-        ids = [asking.hits[number - 1].id for number in citation_numbers(text) if 1 <= number <= len(asking.hits)]
-        return Answer(query, text, tuple(dict.fromkeys(ids)), asking.hits, model, told.spent, told.finished)
+        cited = [asking.hits[number - 1] for number in citation_numbers(text) if 1 <= number <= len(asking.hits)]
+        ids = tuple(dict.fromkeys(hit.id for hit in cited))
+        sources = tuple(dict.fromkeys(_cite(hit) for hit in cited))
+        return Answer(query, text, ids, asking.hits, model, told.spent, told.finished, sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +190,23 @@ def _level(sizes: Sequence[int], room: int) -> int:
     return max(sizes)
 
 
-def _one_line(document: Document) -> str:
-    parts = [" ".join(part.split()) for part in (document.title, document.text)]
-    return _LIKE_A_MARK.sub(r"‹\1›", ": ".join(part for part in parts if part))
+def _excerpt(hit: Hit, level: int) -> str:
+    """The passage of a long document and what stands around it, so many tokens at the most."""
+    document, passage = hit.document, hit.passage
+    above = heading(document, passage)
+    room = level - tokens(above) - tokens(": … …")
+    start, end = widen(document, passage, room, tokens)
+    text = document.text[start:end] if start == 0 else f"… {document.text[start:end]}"
+    return cut(_one_line(above, text), level)
+
+
+def _cite(hit: Hit) -> Citation:
+    """With the passage that was found, if it is what it says: a part of the document at that place."""
+    passage, text = hit.passage, hit.document.text
+    exact = 0 <= passage.start <= passage.end and text[passage.start : passage.end] == passage.text
+    return Citation(hit.id, passage if exact else Passage(text, 0, len(text), ""))
+
+
+def _one_line(*parts: str) -> str:
+    joined = ": ".join(part for part in (" ".join(one.split()) for one in parts) if part)
+    return _LIKE_A_MARK.sub(r"‹\1›", joined)

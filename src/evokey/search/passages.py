@@ -8,7 +8,7 @@ document, and the passage is to be the part of it that is nearest to what was as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +68,19 @@ def _passages(document: Document, spans: Iterable[list[Span]]) -> list[Passage]:
     return parts.windows(document) if several is None else parts.passages(document, several)
 
 
+class Locator:
+    """The passages of a found document, for the query that found it. It is asked when somebody wants to know."""
+
+    def __init__(self, ask: Callable[[], Asked], number: int, document: Document) -> None:
+        self._ask, self._number, self._document = ask, number, document
+
+    def __call__(self) -> Passage:
+        return self.all().best
+
+    def all(self) -> Located:
+        return locate(self._ask(), self._number, self._document)
+
+
 def locate(asked: Asked, number: int, document: Document) -> Located:
     """How near each passage of a document is to a query."""
     retrievers = asked.view.retrievers
@@ -99,9 +112,10 @@ def _text_scores(retriever: Retriever, question: Any, found: Sequence[Passage]) 
 
 
 def _share(scores: Scores) -> Scores:
-    """From 0 (the least) to 1 (the best); zeros where all are alike."""
-    low, high = float(scores.min()), float(scores.max())
-    return np.zeros(len(scores)) if high - low <= TINY else (scores - low) / (high - low)
+    """Of the best, 1; zeros where none is like the question."""
+    scores = np.maximum(scores, 0.0)
+    most = float(scores.max())
+    return scores / most if most > TINY else np.zeros(len(scores))
 
 
 def by_words(query: str, texts: Sequence[str]) -> Scores:

@@ -13,20 +13,38 @@ from evokey import checks
 from evokey.errors import ServiceFailed
 from evokey.filters import Where
 from evokey.ledger.ledger import Ledger
+from evokey.passages.reading import excerpt, reading_limit
 from evokey.protocols import Reranker
+from evokey.search.grouping import by_passage, fold
 from evokey.search.index import Index
-from evokey.search.passages import locate
+from evokey.search.passages import Locator
 from evokey.search.view import Asked, View
-from evokey.types import Document, Expansion, Hit, Numbers, Passage, Ranking, Vectors
+from evokey.types import Document, Expansion, Hit, Numbers, Ranking, Vectors
 
 log = logging.getLogger("evokey")
 RERANKED = 50
 """How many of the hits a reranker looks at."""
+SPARE = 3
+"""How many times as many hits are looked for where near-duplicates are shown as one."""
+DEEPER, DEEPEST = 4, 10_000
+"""How much deeper is looked for documents that say what they must, and how deep at the most."""
 ATTEMPTS = 5
 """How often a search is made again whose documents were replaced meanwhile."""
 Ask = Callable[[], Asked]
 """The query as it was asked, for what is looked for in the documents that it found."""
 Ranked = tuple[Ranking, Ask]
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """How hits are shown."""
+
+    group: str = "document"
+    """What a hit stands for: a document, or a passage of one."""
+    fold: bool = False
+    """Near-duplicates as one hit."""
+    accepts: Callable[[Document], bool] | None = None
+    """Which documents are shown; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +59,7 @@ class Request:
     expansion: Expansion | None = None
     explore: int = 0
     """Of the last places, how many go to what other rankings have among their first."""
+    show: Show = Show()
 
 
 @dataclass
@@ -51,13 +70,40 @@ class Searcher:
     chance: np.random.Generator = field(default_factory=np.random.default_rng)
 
     def search(self, asked: Request) -> list[Hit]:
-        return self._find(asked.query, asked.k, lambda: self._rank(asked), filtered=asked.where is not None)
+        show, depth = asked.show, self._depth(asked.k)
+        if show == Show():
+            return self._rerank(asked.query, self._find_asked(asked, depth))[: asked.k]
+        hits = self._accepted(asked, depth * SPARE if show.fold else depth)
+        if show.fold:
+            hits = fold(hits)
+        if show.group == "passage":
+            hits = by_passage(hits, depth)
+        return self._rerank(asked.query, hits)[: asked.k]
+
+    def _accepted(self, asked: Request, depth: int) -> list[Hit]:
+        """So many hits that are to be shown: looked for deeper and deeper until there are enough."""
+        accepts, deep = asked.show.accepts, depth
+        hits = self._find_asked(asked, deep)
+        if accepts is None:
+            return hits
+        while (kept := [hit for hit in hits if accepts(hit.document)]) is not None:
+            if len(kept) >= depth or len(hits) < deep or deep >= DEEPEST:
+                break
+            deep *= DEEPER
+            hits = self._find_asked(asked, deep)
+        return kept[:depth]
+
+    def _find_asked(self, asked: Request, depth: int) -> list[Hit]:
+        return self._find(lambda: self._rank(asked, depth), filtered=asked.where is not None)
+
+    def _rerank(self, query: str, hits: list[Hit]) -> list[Hit]:
+        return hits if self.reranker is None else rerank(self.reranker, query, hits)
 
     def look(self, text: str, k: int) -> list[Document]:
         """What an expander may read. Expansions are reused, whoever asks: so no restricted document."""
         query, index = checks.query(text), self.index
-        hits = self._find(query, k, lambda: _ranked(index.view().ask(query), self._depth(k), index.public))
-        return [hit.document for hit in hits]
+        hits = self._find(lambda: _ranked(index.view().ask(query), self._depth(k), index.public))
+        return [hit.document for hit in self._rerank(query, hits)[:k]]
 
     def filter(self, where: Where | None) -> Numbers | None:
         """The documents that a caller's filter lets through; None: all."""
@@ -66,9 +112,9 @@ class Searcher:
     def _depth(self, k: int) -> int:
         return k if self.reranker is None else max(k, RERANKED)
 
-    def _rank(self, asked: Request) -> Ranked:
+    def _rank(self, asked: Request, depth: int) -> Ranked:
         number = None if asked.epoch is None else checks.epoch(asked.epoch, self.index.epoch)
-        view, among, depth = self.index.view(number), self.filter(asked.where), self._depth(asked.k)
+        view, among = self.index.view(number), self.filter(asked.where)
         if asked.expansion is None or not asked.expansion.units:
             best, ask = _ranked(view.ask(asked.query, asked.vector), depth, among)
         else:
@@ -85,14 +131,13 @@ class Searcher:
         scores = np.full(len(chosen), best.scores[kept - 1])
         return Ranking(np.concatenate([best.numbers[:kept], chosen]), np.concatenate([best.scores[:kept], scores]))
 
-    def _find(self, query: str, k: int, rank: Callable[[], Ranked], *, filtered: bool = False) -> list[Hit]:
+    def _find(self, rank: Callable[[], Ranked], *, filtered: bool = False) -> list[Hit]:
         best, ask, documents = self._fetch(rank, filtered=filtered)
-        hits = [
-            Hit(document.id, score, document, partial(_passage, ask, number, document))
+        return [
+            Hit(document.id, score, document, Locator(ask, number, document))
             for number, score in zip(best.numbers.tolist(), best.scores.tolist(), strict=True)
             if (document := documents.get(number)) is not None
         ]
-        return hits if self.reranker is None else rerank(self.reranker, query, hits)[:k]
 
     def _fetch(self, rank: Callable[[], Ranked], *, filtered: bool) -> tuple[Ranking, Ask, Mapping[int, Document]]:
         """A ranking and its documents. One that was replaced or deleted in between would be missing, and a filter may
@@ -111,15 +156,11 @@ def _ranked(asked: Asked, k: int, among: Numbers | None) -> Ranked:
     return asked.rank(k, among), lambda: asked
 
 
-def _passage(ask: Ask, number: int, document: Document) -> Passage:
-    return locate(ask(), number, document).best
-
-
 def rerank(reranker: Reranker, query: str, hits: list[Hit]) -> list[Hit]:
     """The first hits in the reranker's order; as they were if it does not answer."""
     head = hits[:RERANKED]
     try:
-        scores = reranker.scores(query, [hit.document for hit in head])
+        scores = reranker.scores(query, [excerpt(hit, reading_limit(reranker)) for hit in head])
     except ServiceFailed as error:
         log.warning("hits are not reranked: %s", str(error))
         return hits

@@ -6,6 +6,7 @@ import math
 from typing import ClassVar, Literal
 
 from evokey.errors import ServiceFailed
+from evokey.passages.reading import excerpt, reading_limit
 from evokey.protocols import Reranker
 from evokey.types import Attempt, Ruling
 from evokey.verifiers.rulings import abstain, check, count, first, rule
@@ -29,7 +30,8 @@ class Rerank:
         if not hits or not attempt.query.strip():
             return abstain("nothing was found" if not hits else "nothing was asked")
         try:
-            made = self.reranker.scores(attempt.query, [hit.document for hit in hits])
+            read = [excerpt(hit, reading_limit(self.reranker)) for hit in hits]
+            made = self.reranker.scores(attempt.query, read)
         except ServiceFailed as error:
             return abstain(f"{self.reranker.identity} did not answer: {error}")
         if len(made) != len(hits):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from evokey.errors import InvalidSettings
+from evokey.passages.reading import excerpt
 from evokey.types import Attempt, Hit, Ruling, Spent
 
 NOTHING = Spent()
@@ -54,8 +55,9 @@ def whole(text: str) -> str:
 
 
 def number_passages(hits: Sequence[Hit], longest: int) -> str:
-    """Documents as a model reads them, numbered."""
-    texts = [f"{hit.document.title}\n{hit.document.text}".strip()[:longest] for hit in hits]
+    """Documents as a model reads them, numbered; of a long one its passage, and what stands around it."""
+    read = [excerpt(hit, longest) for hit in hits]
+    texts = [f"{one.title}\n{one.text}".strip()[:longest] for one in read]
     return whole("\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1)))
 
 

@@ -49,7 +49,7 @@ class Endpoint:
         self.service = Service(self.provider, **{**LIMITS, **service})
         if format == "tei" and self.service.at_home:
             raise InvalidSettings("a rerank endpoint of format 'tei' needs base_url, the address of that server")
-        self.model, self._format, self._longest = model, format, longest
+        self.model, self._format, self.longest = model, format, longest
         self._batch_size = batch_size or MOST[format]
         self.identity = f"endpoint/{model}@{revision or self.service.place}"
         self.spent = Spent()
@@ -59,7 +59,7 @@ class Endpoint:
         return f"Endpoint({self.identity})"
 
     def scores(self, query: str, documents: Sequence[Document]) -> Scores:
-        texts = [f"{document.title}\n{document.text}".strip()[: self._longest] for document in documents]
+        texts = [f"{document.title}\n{document.text}".strip()[: self.longest] for document in documents]
         batches = [texts[start : start + self._batch_size] for start in range(0, len(texts), self._batch_size)]
         made = self.service.together(lambda batch: self._asked(query, batch), batches)
         return np.array([score for batch in made for score in batch], np.float64)
