@@ -222,11 +222,9 @@ def taught(folders: Path, most: int) -> Iterator[dict[str, Any]]:
 
 
 def short(folders: Path, most: int) -> Iterator[dict[str, Any]]:
-    for name in SHORT:
-        folder = folders / name
-        every = lines(folder / "corpus.jsonl")
-        texts = [{"id": one["_id"], "title": one["title"], "text": one["text"]} for one in every]
-        grades, queries = judged(folder), {one["_id"]: one["text"] for one in lines(folder / "queries.jsonl")}
+    """Documents ranked by `auto` keys of several lengths: what a set of short documents loses, and one of long ones
+    gains."""
+    for name, texts, queries, grades in judged_sets(folders):
         ids = sorted(grades)[:most]
         for label, encoder in ENCODERS.items():
             kinds = {"full": "full", **{f"auto, whole {size}": {"name": "auto", "whole": size} for size in WHOLE}}
@@ -235,14 +233,28 @@ def short(folders: Path, most: int) -> Iterator[dict[str, Any]]:
                 with tempfile.TemporaryDirectory() as at, evokey.open(at, encoder=encoder, keys=keys) as memory:
                     memory.add(texts)
                     found = [[(hit.id, hit.score) for hit in memory.search(queries[id])] for id in ids]
-                    store = memory.index.retrievers[0].base
-                    rows = int(store.sizes(memory.index.live).sum())
+                    count = int(memory.index.retrievers[0].base.sizes(memory.index.live).sum())
                 full = full or found
                 scores = [ndcg([id for id, _ in one], grades[asked]) for one, asked in zip(found, ids, strict=True)]
                 yield {
                     "set": name, "encoder": label, "system": system, "questions": len(ids), "documents": len(texts),
-                    "rows": rows, "ndcg@10": statistics.fmean(scores), "same": found == full,
+                    "rows": count, "ndcg@10": statistics.fmean(scores), "same": found == full,
                 }  # fmt: skip
+
+
+def judged_sets(
+    folders: Path,
+) -> Iterator[tuple[str, list[dict[str, str]], dict[str, str], dict[str, dict[str, float]]]]:
+    """Sets as they are, and the long documents made of them."""
+    for name in SHORT:
+        folder = folders / name
+        every = lines(folder / "corpus.jsonl")
+        texts = [{"id": one["_id"], "title": one["title"], "text": one["text"]} for one in every]
+        yield name, texts, {one["_id"]: one["text"] for one in lines(folder / "queries.jsonl")}, judged(folder)
+    for name in (*JOINED, "locomo10"):
+        data = joined(folders / name)
+        grades = {id: {one.document: 1.0 for one in some} for id, some in data.gold.items()}
+        yield f"{name}, long", list(data.documents), dict(data.questions), grades
 
 
 def rows(folders: Path, most: int) -> Iterator[dict[str, Any]]:

@@ -114,7 +114,7 @@ def test_init_takes_its_settings_from_options_and_may_be_repeated(tmp_path: Path
     [
         (("--encoder", "bert"), "no encoder called 'bert'; choose one of: "),
         (("--policy", "greedy"), "no policy called 'greedy'; choose one of: guarded"),
-        (("--keys", "halves"), "no keys called 'halves'; choose one of: abstract, chunks, full"),
+        (("--keys", "halves"), "no keys called 'halves'; choose one of: abstract, auto, chunks, full"),
         (("--encoder", "bm25", "--encoder", "bm25"), "named once, not bm25, bm25"),
     ],
 )
@@ -220,8 +220,22 @@ def test_search_shows_a_table_for_people(at: Path) -> None:
 def test_search_gives_machines_the_whole_document(at: Path) -> None:
     [hit] = value(run("search", "sofa", "--at", at, "--json"))
     assert hit.pop("score") > 0
+    assert hit.pop("passage")["text"] == hit["text"]
     metadata = {"lang": "en", "year": 2019}
     assert hit == {"id": "cat", "title": "", "text": "the cat sleeps on the sofa", "metadata": metadata}
+
+
+def test_search_names_the_passage_that_answers_and_marks_the_words_of_the_query(tmp_path: Path) -> None:
+    parts = [f"## {name}\n\n{'Nobody asks for these words. ' * 60}\nThe {name} sings.\n" for name in ("wren", "owl")]
+    (tmp_path / "birds.md").write_text("# Birds\n\n" + "\n".join(parts), "utf-8")
+    run("add", tmp_path / "birds.md", "--at", tmp_path / "kb")
+    (hit,) = value(run("search", "singing owl", "--at", tmp_path / "kb", "--json"))
+    assert hit["passage"]["where"].startswith("owl") and hit["passage"]["name"].startswith(f"{hit['id']}#owl")
+    assert hit["text"][hit["passage"]["start"] : hit["passage"]["end"]] == hit["passage"]["text"]
+    shown = screen.mark("The owl sings at night.", frozenset(screen.stems("singing owls")))
+    assert [shown.plain[span.start : span.end] for span in shown.spans] == ["owl", "sings"]
+    assert value(run("search", 'birds -"the owl sings"', "--at", tmp_path / "kb", "--json")) == []
+    assert len(value(run("search", "owl wren sings", "--at", tmp_path / "kb", "--group", "passage", "--json"))) > 1
 
 
 def test_search_that_finds_nothing_is_no_failure(at: Path) -> None:

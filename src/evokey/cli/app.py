@@ -24,7 +24,7 @@ from evokey.inspect import accounting
 from evokey.memory import Memory
 from evokey.registry import Named
 from evokey.settings import Settings
-from evokey.types import Document
+from evokey.types import Document, Hit
 
 app = typer.Typer(
     name="evokey",
@@ -195,17 +195,34 @@ def search(
     epoch: Annotated[
         int | None, typer.Option(help="Search as of this epoch (version); 0 is the untaught index.")
     ] = None,
+    group: Annotated[
+        str, typer.Option(help="What a hit is: a document, or a passage (several may be of one document).")
+    ] = "document",
+    fold: Annotated[bool, typer.Option("--fold", help="Show near-duplicates as one hit.")] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help='Take quotes and minus signs as text, not as "phrase" and -word.')
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find documents: the index with what it has learned. No language model is called."""
+    """Find documents: the index with what it has learned. No language model is called.
+
+    A "phrase in quotes" must be in the text, a -word (or -"phrase") must not.
+    """
     with screen.report_errors(as_json), existing(at) as memory:
-        hits = memory.search(query, k=k, where=filter_of(where), epoch=epoch)
+        asked = filter_of(where)
+        hits = memory.search(query, k, asked, epoch, group=group, fold=fold, operators=not plain)
         if as_json:
-            screen.emit([{"id": hit.id, "score": hit.score, **_fields(hit.document)} for hit in hits])
+            screen.emit([_hit_fields(hit) for hit in hits])
         elif hits:
-            screen.console.print(screen.hits_table(hits))
+            screen.console.print(screen.hits_table(hits, query))
         else:
             screen.say("nothing found")
+
+
+def _hit_fields(hit: Hit) -> dict[str, Any]:
+    passage = {"name": hit.passage.name(hit.id), **asdict(hit.passage)}
+    similar = {"similar": list(hit.similar)} if hit.similar else {}
+    return {"id": hit.id, "score": hit.score, "passage": passage, **similar, **_fields(hit.document)}
 
 
 def _fields(document: Document) -> dict[str, Any]:

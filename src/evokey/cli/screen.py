@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NoReturn, TypeVar
 
 import typer
@@ -16,6 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
+from evokey.encoders.bm25 import BM25
+from evokey.encoders.words import WORD
 from evokey.errors import EvokeyError, InvalidInput, InvalidSettings, StorageFailed
 from evokey.types import EpochReport, Hit, Quality
 
@@ -140,19 +143,58 @@ def plain_table(*columns: str) -> Table:
     return table
 
 
-def hits_table(hits: Sequence[Hit]) -> Table:
+def hits_table(hits: Sequence[Hit], query: str = "") -> Table:
+    """Each hit with its passage: the part with most of the query's words, and these marked."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("", justify="right", style="dim")
     table.add_column("score", justify="right")
     table.add_column("id", style="bold cyan", overflow="fold")
-    table.add_column("document", ratio=1)
+    table.add_column("passage", ratio=1)
+    wanted = frozenset(stems(query))
     for rank, hit in enumerate(hits, start=1):
-        table.add_row(str(rank), f"{hit.score:.3f}", escape(hit.id), escape(excerpt(hit)))
+        similar = f" [dim](and {several(len(hit.similar), 'near-duplicate')})[/]" if hit.similar else ""
+        name = escape(hit.passage.name(hit.id))
+        table.add_row(str(rank), f"{hit.score:.3f}", name + similar, mark(snippet(hit, wanted), wanted))
     return table
 
 
+def stems(text: str) -> list[str]:
+    """The words of a text as BM25 compares them, without those that say nothing."""
+    return [stem for bag in _bm25().queries([text]) for stem in bag]
+
+
+@cache
+def _bm25() -> BM25:
+    return BM25()
+
+
+def mark(text: str, wanted: frozenset[str]) -> Text:
+    """A text with the query's words in bold."""
+    shown = Text(visible(text))
+    for word in WORD.finditer(shown.plain):
+        if wanted.intersection(stems(word[0])):
+            shown.stylize("bold yellow", word.start(), word.end())
+    return shown
+
+
+def snippet(hit: Hit, wanted: frozenset[str], width: int = 220) -> str:
+    """Of the passage so many characters, where most of the query's words are; of a short document, its title too."""
+    passage = hit.passage
+    text = " ".join(passage.text.split()) or " ".join(hit.document.title.split())
+    if not passage.where and hit.document.title:
+        text = " ".join(f"{hit.document.title}  {passage.text}".split())
+    if len(text) <= width:
+        return text
+    places = [word.start() for word in WORD.finditer(text) if wanted.intersection(stems(word[0]))]
+    start = max(places or [0], key=lambda at: (sum(at <= other < at + width - 20 for other in places), -at))
+    start = 0 if start < width // 2 else text.rfind(" ", 0, start - 10) + 1
+    end = start + width - 2
+    return f"{'…' * (start > 0)}{text[start:end].strip()}{'…' * (end < len(text))}"
+
+
 def excerpt(hit: Hit, width: int = 110) -> str:
-    text = " ".join(f"{hit.document.title}  {hit.document.text}".split())
+    """The beginning of the passage, in one line."""
+    text = " ".join(f"{hit.document.title}  {hit.passage.text}".split())
     return text if len(text) <= width else text[: width - 1].rstrip() + "…"
 
 
