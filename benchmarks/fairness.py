@@ -133,17 +133,20 @@ def pipeline() -> str:
     for one in known:
         if one["system"] != "none":
             by.setdefault((one["set"], one["encoder"], one["verifier"], one["rate"]), {})[one["system"]] = one
-    found = []
+    found: dict[tuple[str, str, str], list[list[str]]] = {}
+    values: dict[tuple[str, str, str], list[list[float]]] = {}
     for (name, encoder, verifier, rate), systems in by.items():
-        some = [untaught[name, encoder, rate], systems.get("paper"), systems.get("guarded")]
-        best = max(one["ndcg"] for one in some if one is not None)
-        paper = systems["paper"]
+        some = [untaught[name, encoder, rate], systems["paper"], systems["guarded"]]
+        best, paper, block = max(one["ndcg"] for one in some), systems["paper"], (name, encoder, verifier)
         lessons = f"{paper['lessons']:.0f} of {paper['taught']:.0f}"
-        found.append(
-            [name, encoder, verifier, f"{rate:g}", *(show(one, best) for one in some), lessons, str(paper["methods"])]
-        )
+        line = [*block, f"{rate:g}", *(show(one, best) for one in some), lessons, str(paper["methods"])]
+        found.setdefault(block, []).append(line)
+        values.setdefault(block, []).append([one["ndcg"] for one in some])
+    for block, lines in found.items():
+        means = [fmean(column) for column in zip(*values[block], strict=True)]
+        lines.append([*block, "*mean*", *(_bold(one, max(means)) for one in means), "", ""])
     head = ["set", "retriever", "verifier", "rate", "untaught", "paper's rule", "guarded", "verified", "methods"]
-    return table(head, found)
+    return table(head, (line for lines in found.values() for line in lines))
 
 
 def ablated() -> str:

@@ -85,16 +85,12 @@ def split(place: str, protocol: str, seed: int) -> Split:
 
 def groups(run: Run, result: Result) -> dict[str, list[str]]:
     """Questions that are reported apart; of the taught ones, those that were asked again."""
-    found = {name: [one.id for one in ones] for name, ones in split(run.data, run.protocol, run.seed).groups().items()}
     dealt = split(run.data, run.protocol, run.seed)
+    known = dealt.groups()
     again = [one for one in dealt.taught if one.id in result["taught_values"]]
-    return {
-        "tested": [one.id for one in dealt.tested],
-        "related": found["related"],
-        "unrelated": found["unrelated"],
-        "taught": [one.id for one in again],
-        "single": [one.id for one in again if len(one.right) == 1],
-    }
+    single = [one for one in again if len(one.right) == 1]
+    found = (dealt.tested, known["related"], known["unrelated"], again, single)
+    return {name: [one.id for one in ones] for name, ones in zip(GROUPS, found, strict=True)}
 
 
 def summarise(runs: Mapping[tuple[int, str], Run], results: Mapping[Run, Result]) -> dict[str, Any] | None:

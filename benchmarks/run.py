@@ -4,8 +4,9 @@
 
 A name is that of a result: a file (NAME.json) or a folder made by `evokey bench` (bench/NAME). All of them take hours.
 Interrupted, the same command resumes: runs of `evokey bench` are kept in bench-output, and scripts add to their result
-file (delete it to measure again). forget.json is made by `make forget-check`; unrelated-before.json was made once by
-unrelated.py, with the version before learning had a reach.
+file (delete it to measure again). nobody.json has the version before beside the one now: another.py measures that one
+(see nobody.py), otherwise its columns are kept. forget.json is made by `make forget-check`; unrelated-before.json was
+made once by unrelated.py, with the version before learning had a reach.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ USUAL, MINILM = "bm25,wordllama,hybrid", "all-MiniLM-L6-v2"
 LIVE = "--encoder bm25 --seeds 1 --policy none,guarded,live:hyde"
 STREAM = "--protocol stream --policy none,guarded,paper,nudge-n"
 NEGATIVES = "--policy none,guarded,no-negatives --wrong 10"
+FEW = "--encoder hybrid --protocol curve --policy none,guarded"
 BENCHES: dict[str, list[tuple[str, str]]] = {
     "holdout": [
         (SETS, f"--encoder {USUAL} --policy none,guarded"),
@@ -34,6 +36,11 @@ BENCHES: dict[str, list[tuple[str, str]]] = {
         (GIVEN, f"--encoder {MINILM} --policy paper,nudge-n"),
         (SETS, "--encoder bm25 --policy none,guarded --rate 0.3,0.8"),
         (GIVEN, f"--encoder {MINILM} --policy none,guarded,nudge-n --rate 0.3,0.8"),
+    ],
+    "shown": [(SETS, f"--encoder {USUAL} --policy none,guarded --shown 10")],
+    "few": [
+        ("demo scifact nfcorpus cranfield pubmedqa_l climate_fever_evidence", FEW),
+        ("locomo10 clinc150", f"{FEW} --most 1000"),
     ],
     "noise": [(WRONG, f"--encoder {USUAL} --policy none,guarded --noise 0.3")],
     "wrong": [
@@ -72,6 +79,8 @@ BENCHES: dict[str, list[tuple[str, str]]] = {
 """By folder: data sets, and the options of `evokey bench`."""
 SHOWN = {
     "holdout": "tables.json budget.svg cost.svg gains-holdout-0.5.svg quality-holdout-0.5.svg wins-holdout-0.5.svg",
+    "shown": "tables.json",
+    "few": "few.svg",
     "noise": "tables.json",
     "wrong": "tables.json",
     "official": "tables.json gains-official.svg quality-official.svg wins-official.svg",
@@ -82,12 +91,16 @@ SHOWN = {
     "answers": "tables.json",
 }
 """By folder: what docs show, or make tables of, beside tables.md."""
+NEW_SEEDS = "101 102 103"
+"""Of splits that nobody had looked at. Once results under them have decided something, take others."""
 PAIRS = "--bystanders cranfield/climate_fever_evidence locomo10/scifact nfcorpus/scifact scifact/nfcorpus"
 SCRIPTS: dict[str, list[tuple[str, str, str]]] = {
     "sets": [("sets.py", ".", "")],
     "grid": [("grid.py", "nfcorpus scifact cranfield", f"--encoder bm25 wordllama {MINILM}")],
     "languages": [("languages.py", "", "")],
     "unrelated": [("unrelated.py", SETS, "")],
+    "nobody": [("nobody.py", ".", "")],
+    "confirmation": [("nobody.py", ".", f"--protocol holdout --seeds {NEW_SEEDS} --now bench-output/confirmation")],
     "expansion": [("expansion.py", "scifact nfcorpus", "")],
     "paper-fair": [("paper.py", ".", "")],
     "regimes": [("regimes.py", "locomo10 nfcorpus scifact", "")],
@@ -118,7 +131,7 @@ def bench(name: str, data: Path, jobs: int) -> None:
     """Measure, and keep what docs show."""
     out, place = Path("bench-output") / name, RESULTS / "bench" / name
     for sets, options in BENCHES[name]:
-        folders = [data / one for one in sets.split()]
+        folders = [one if one == "demo" else data / one for one in sets.split()]
         call("-m", "evokey", "bench", *folders, *options.split(), "--out", out, "--jobs", jobs)
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)

@@ -17,6 +17,7 @@ from statistics import fmean
 
 import beside_paper
 import fairness
+import groups
 import prices
 import quality
 from results import READ, RESULTS, better, read, table
@@ -294,6 +295,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "unrelated_others": unrelated_others,
     **quality.TABLES,
     **fairness.TABLES,
+    **groups.TABLES,
     **beside_paper.TABLES,
     **prices.TABLES,
 }

@@ -44,6 +44,13 @@ def test_cells_of_two_versions_stand_side_by_side(tmp_path: Path) -> None:
     assert json.loads(out.read_text("utf-8"))[0]["before"] == half["before"], "kept from the file"
 
 
+def test_a_checkout_without_a_package_is_named(tmp_path: Path) -> None:
+    called = [sys.executable, str(SCRIPTS / "another.py"), str(tmp_path), str(SCRIPTS / "nobody.py")]
+    run = subprocess.run(called, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert f"{tmp_path} has no package of its own" in run.stderr
+
+
 def test_a_relative_change_has_an_interval_of_questions_not_of_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(SCRIPTS))
     from pools import Pool
