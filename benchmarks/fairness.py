@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from results import read, table
+from results import better, read, table
 
 Row = Mapping[str, Any]
 Cell = tuple[str, str]
@@ -125,28 +125,35 @@ def gates() -> str:
     return table(["set", "retriever", "untaught", *(f"gate {one}" for one in names.values()), "passed"], found)
 
 
+Block = tuple[str, str, str]
+"""Set, retriever and verifier."""
+
+
+def blocks() -> dict[Block, dict[float, list[Row]]]:
+    """By rate: the untaught index, the paper's rule, the guarded policy."""
+    known, found = rows("pipeline"), dict[Block, dict[float, list[Row]]]()
+    by = {(one["set"], one["encoder"], one["rate"], one["system"], one["verifier"]): one for one in known}
+    for name, encoder, rate, system, verifier in by:
+        if system == "paper":
+            kinds = (("none", None), ("paper", verifier), ("guarded", verifier))
+            found.setdefault((name, encoder, verifier), {})[rate] = [by[name, encoder, rate, *kind] for kind in kinds]
+    return found
+
+
 def pipeline() -> str:
-    """By set, retriever and verifier; rates in the lines."""
-    known = rows("pipeline")
-    untaught = {(one["set"], one["encoder"], one["rate"]): one for one in known if one["system"] == "none"}
-    by: dict[tuple[str, str, str, float], dict[str, Row]] = {}
-    for one in known:
-        if one["system"] != "none":
-            by.setdefault((one["set"], one["encoder"], one["verifier"], one["rate"]), {})[one["system"]] = one
-    found: dict[tuple[str, str, str], list[list[str]]] = {}
-    values: dict[tuple[str, str, str], list[list[float]]] = {}
-    for (name, encoder, verifier, rate), systems in by.items():
-        some = [untaught[name, encoder, rate], systems["paper"], systems["guarded"]]
-        best, paper, block = max(one["ndcg"] for one in some), systems["paper"], (name, encoder, verifier)
-        lessons = f"{paper['lessons']:.0f} of {paper['taught']:.0f}"
-        line = [*block, f"{rate:g}", *(show(one, best) for one in some), lessons, str(paper["methods"])]
-        found.setdefault(block, []).append(line)
-        values.setdefault(block, []).append([one["ndcg"] for one in some])
-    for block, lines in found.items():
-        means = [fmean(column) for column in zip(*values[block], strict=True)]
-        lines.append([*block, "*mean*", *(_bold(one, max(means)) for one in means), "", ""])
+    """Rates in the lines, and their mean; verifiers that accepted nothing are left out."""
+    found = []
+    for block, rates in blocks().items():
+        if not any(paper["lessons"] for _, paper, _ in rates.values()):
+            continue
+        for rate, some in rates.items():
+            best, paper = max(one["ndcg"] for one in some), some[1]
+            lessons = f"{paper['lessons']:.0f} of {paper['taught']:.0f}"
+            found.append([*block, f"{rate:g}", *(show(one, best) for one in some), lessons, str(paper["methods"])])
+        means = [fmean(one["ndcg"] for one in column) for column in zip(*rates.values(), strict=True)]
+        found.append([*block, "*mean*", *better(*means), "", ""])
     head = ["set", "retriever", "verifier", "rate", "untaught", "paper's rule", "guarded", "verified", "methods"]
-    return table(head, (line for lines in found.values() for line in lines))
+    return table(head, found)
 
 
 def ablated() -> str:
