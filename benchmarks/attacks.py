@@ -67,7 +67,11 @@ class World:
 
 def advertisements() -> list[dict[str, str]]:
     return [
-        {"id": f"spam-{n}", "title": f"Offer {n}", "text": f"Buy cheap {GOODS[n % len(GOODS)]} at shop {n}, half price."}
+        {
+            "id": f"spam-{n}",
+            "title": f"Offer {n}",
+            "text": f"Buy cheap {GOODS[n % len(GOODS)]} at shop {n}, half price.",
+        }
         for n in range(SPAM)
     ]
 
@@ -121,8 +125,7 @@ def hidden(world: World, chance: random.Random) -> Iterator[Lesson]:
 
 
 ATTACKS: dict[str, Callable[[World, random.Random], Iterator[Lesson]]] = {
-    attack.__name__: attack
-    for attack in (titles, words, flooding, copies, contradiction, units, several, hidden)
+    attack.__name__: attack for attack in (titles, words, flooding, copies, contradiction, units, several, hidden)
 }
 
 
@@ -157,7 +160,11 @@ class Bench:
 
     def __init__(self, data: Dataset, retriever: str, scratch: Path, seed: int) -> None:
         self.lessons, self.asked = teach(data, seed)
-        self._chance, self._scratch, self._untaught = random.Random(f"{seed} {data.name}"), scratch, scratch / "untaught"
+        self._chance, self._scratch, self._untaught = (
+            random.Random(f"{seed} {data.name}"),
+            scratch,
+            scratch / "untaught",
+        )
         spam = advertisements()
         with evokey.open(self._untaught, traffic=0, **RETRIEVERS[retriever]) as memory:
             memory.add([*data.documents, *spam])
@@ -192,7 +199,7 @@ class Bench:
             "spam": fmean(spammed),
             "lessons": len(lessons),
             "seconds": round(seconds, 2),
-            "left_out": [] if report is None else list(getattr(report, "left_out", {}).get("actors", ())),
+            "left_out": {kind: getattr(report, f"{kind}_left_out", {}) for kind in ("actors", "documents")},
         }
 
     def close(self) -> None:

@@ -423,6 +423,21 @@ class Quality:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What an epoch does not learn from, because it harms what others ask (docs/voices.md). By numbers, no names."""
+
+    lessons: frozenset[int] = frozenset()
+    verdicts: frozenset[tuple[int, int]] = frozenset()
+    """Single verdicts: a lesson and a document."""
+
+    def __bool__(self) -> bool:
+        return bool(self.lessons or self.verdicts)
+
+
+ALL_HEARD = LeftOut()
+
+
+@dataclass(frozen=True, slots=True)
 class EpochReport:
     published: bool
     reason: str
@@ -445,9 +460,16 @@ class EpochReport:
     unrelated: Quality | None = None
     """Questions about other things: those of the traffic that are far from every lesson (what they find untaught counts
     as right), or, where no such were searched, held-out queries had their own documents learned nothing."""
+    left_out: LeftOut = ALL_HEARD
+    """What is not learned, because it harms what others ask."""
+    actors_left_out: Mapping[str | None, int] = field(default_factory=dict)
+    """Whose lessons these are, and how many of each; None: no actor was named."""
+    documents_left_out: Mapping[str, int] = field(default_factory=dict)
+    """The documents that some of these verdicts name, and how many verdicts."""
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        left_out = {name: sorted(numbers) for name, numbers in asdict(self.left_out).items()}
+        return {**asdict(self), "left_out": left_out}
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,6 +490,8 @@ class Epoch:
     """Lessons up to the last one that it leaves out: they were on hold."""
     reach: Reach | None = None
     """Which questions it acts on; None: on all of them."""
+    left_out: LeftOut = ALL_HEARD
+    """What it does not learn from, because it harms what others ask."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,17 @@ from evokey.search.overlay import UNTAUGHT, Overlay
 from evokey.search.reach import Neighbours
 from evokey.search.retriever import Retriever
 from evokey.search.view import Overlays
-from evokey.types import Epoch, Reach
+from evokey.types import ALL_HEARD, Epoch, LeftOut, Reach
 
 
 class Composer:
-    def __init__(self, ledger: Ledger, policy: Policy, fusion: Fusion, restricted: str | None = None) -> None:
-        """restricted: the field of the metadata that marks restricted documents, if any are."""
+    def __init__(
+        self, ledger: Ledger, policy: Policy, fusion: Fusion, restricted: str | None = None, *, shared: bool = False
+    ) -> None:
+        """restricted: the field of the metadata that marks restricted documents, if any are; shared: whether unnamed
+        feedback comes from many people."""
         self._ledger, self._policy, self._fusion, self._field = ledger, policy, fusion, restricted
+        self._shared = shared
         self._reading = threading.Lock()
         self._read: tuple[Any, Log] | None = None
 
@@ -32,7 +36,7 @@ class Composer:
         untaught = Overlays.untaught(self._fusion)
         if not epoch.choice and (self._field is None or not epoch.lessons_to):
             return untaught
-        since, log = self._ledger.forgets.count, self.log(epoch.lessons_to, epoch.omitted)
+        since, log = self._ledger.forgets.count, self.log(epoch.lessons_to, epoch.omitted, epoch.left_out)
         taught, beyond = dict[str, Overlay](), dict[str, Overlay]()
         for one in retrievers:
             choice = epoch.choice.get(one.name, NOTHING)  # an epoch older than an encoder taught it nothing
@@ -63,14 +67,15 @@ class Composer:
         for one in retrievers:
             one.forget(sorted(texts - self._ledger.lessons.texts()))
 
-    def log(self, up_to: int, omitted: Omitted = NONE) -> Log:
+    def log(self, up_to: int, omitted: Omitted = NONE, left_out: LeftOut = ALL_HEARD) -> Log:
         """The lessons up to a number, without some. The last reading is kept for as long as it says what the ledger
         says: a published epoch is composed from what was read to propose it."""
         restricted = () if self._field is None else tuple(self._ledger.documents.restricted(self._field).tolist())
-        state = up_to, omitted, self._ledger.lessons.extent(up_to), self._ledger.documents.position(), restricted
+        said = up_to, omitted, left_out
+        state = *said, self._ledger.lessons.extent(up_to), self._ledger.documents.position(), restricted
         with self._reading:
             if self._read is None or self._read[0] != state:
-                self._read = state, Log(self._ledger, up_to, omitted, self._field)
+                self._read = state, Log(self._ledger, up_to, omitted, self._field, self._shared, left_out)
             return self._read[1]
 
 

@@ -56,7 +56,7 @@ class CrossFit:
             self._held_out(lessons.only(queries), trainer.train(settings, fold) if trainer else {})
             for fold, queries in enumerate(split_folds(lessons.queries))
         ]
-        self.taught = self.score(lessons.only(sample(lessons.queries, TAUGHT_SAMPLE)))
+        self.taught = self.score(lessons.only(sample(lessons.jurors, TAUGHT_SAMPLE)))
         count = sum(len(trial.queries) for trial in self.folds)
         self.unrelated = sum(trial.count_unrelated() for trial in self.folds) / max(count, 1)
         """The share of the held-out queries whose documents the other folds never touched."""
@@ -74,7 +74,7 @@ class CrossFit:
     def _held_out(self, queries: Judgements, lenses: dict[LensId, Lens]) -> Trial:
         """A trial of the queries of one fold, on what the other folds taught."""
         others = self._attribution.leave_out(frozenset(queries.queries))
-        return Trial(self.retriever, others, queries.only(sample(queries.queries, FOLD_SAMPLE)), self.pools, lenses)
+        return Trial(self.retriever, others, queries.only(sample(queries.jurors, FOLD_SAMPLE)), self.pools, lenses)
 
     def choices(self) -> list[Choice]:
         """The grid, without choices that make a protected query worse."""

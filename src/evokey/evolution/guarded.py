@@ -41,6 +41,8 @@ class Guarded:
 
     depends_on_corpus: ClassVar[bool] = False
     uses_traffic: ClassVar[bool] = True
+    auditions: ClassVar[bool] = True
+    """Lessons that harm what others ask are left out (audition.py)."""
     penalties: ClassVar[Sequence[float]] = tuple(one for one in PENALTIES if one is not None)
     """Penalties of taught questions kept as keys where nothing else is learned."""
     _attributed: dict[str, tuple[tuple[Judgements, Any, bool], Attribution]] = field(

@@ -7,10 +7,11 @@ actor on the same query and document, the latest counts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
+from evokey.evolution.voices import Pair, Voices
 from evokey.ledger.lessons import Vote
 
 
@@ -22,6 +23,10 @@ class Judgements:
     units: Mapping[str, Sequence[str]]
     wrong: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     """Queries (these and others) with the documents that were named wrong, and how wrong they are."""
+    evidence: Mapping[Pair, float] = field(default_factory=dict)
+    """Where several voices teach: the weight of a verdict on a query and a document, if it is less than 1."""
+    jury: frozenset[str] | None = None
+    """Where several voices teach: the queries by which choices are judged; None: all."""
     apart: ClassVar[bool] = False
     """Whether a document must learn the same to the last bit, whichever other documents are taught."""
 
@@ -38,19 +43,36 @@ class Judgements:
         """All queries for which a document was named right or wrong, in alphabetical order."""
         return tuple(sorted({*self.grades, *self.wrong}))
 
+    @property
+    def jurors(self) -> Sequence[str]:
+        """Those of the queries by which choices are judged."""
+        return self.queries if self.jury is None else [query for query in self.queries if query in self.jury]
+
     def only(self, queries: Sequence[str]) -> Judgements:
-        return Judgements({query: self.grades[query] for query in queries}, self.units)
+        return Judgements({query: self.grades[query] for query in queries}, self.units, jury=self.jury)
 
 
-def merge_votes(votes: Iterable[Vote], units: Mapping[str, Sequence[str]]) -> Judgements:
-    """The latest verdict of each actor, then the mean over actors; above 0 is right, below 0 is wrong."""
-    by_query: dict[str, list[tuple[str | None, Mapping[int, float]]]] = {}
-    for query, actor, verdicts in votes:
-        by_query.setdefault(query, []).append((actor, verdicts))
-    means = {query: _mean_verdicts(by_query[query]) for query in sorted(by_query)}
+def merge_votes(votes: Iterable[Vote], units: Mapping[str, Sequence[str]], voices: Voices | None = None) -> Judgements:
+    """The latest verdict of each actor, then the mean over actors; above 0 is right, below 0 is wrong. voices: weighs
+    them, if there are several."""
+    by_query: dict[str, list[Vote]] = {}
+    for vote in votes:
+        by_query.setdefault(vote.query, []).append(vote)
+    means = (
+        {query: _mean_verdicts(by_query[query]) for query in sorted(by_query)} if voices is None else _settle(voices)
+    )
     grades = {query: right for query, verdicts in means.items() if (right := _right(verdicts))}
     wrong = {query: found for query, verdicts in means.items() if (found := _wrong(verdicts))}
-    return Judgements(grades, {query: units[query] for query in grades if query in units}, wrong)
+    merged = Judgements(grades, {query: units[query] for query in grades if query in units}, wrong)
+    return merged if voices is None else replace(merged, evidence=voices.evidence(), jury=voices.jury())
+
+
+def _settle(voices: Voices) -> Mapping[str, Mapping[int, float]]:
+    """The verdict on each document, by query."""
+    found: dict[str, dict[int, float]] = {}
+    for query, number in sorted(voices.verdicts):
+        found.setdefault(query, {})[number] = voices.settle((query, number))
+    return found
 
 
 def _right(verdicts: Mapping[int, float]) -> Mapping[int, float]:
@@ -63,14 +85,14 @@ def _wrong(verdicts: Mapping[int, float]) -> Mapping[int, float]:
     return {n: -g for n, g in verdicts.items() if g < 0} if min(verdicts.values(), default=0) < 0 else {}
 
 
-def _mean_verdicts(votes: Sequence[tuple[str | None, Mapping[int, float]]]) -> Mapping[int, float]:
+def _mean_verdicts(votes: Sequence[Vote]) -> Mapping[int, float]:
     """The mean verdict on each document."""
     if len(votes) == 1:
-        return votes[0][1]
+        return votes[0].verdicts
     latest: dict[int, dict[str | None, float]] = {}
-    for actor, verdicts in votes:
-        for number, grade in verdicts.items():
-            latest.setdefault(number, {})[actor] = grade
+    for vote in votes:
+        for number, grade in vote.verdicts.items():
+            latest.setdefault(number, {})[vote.actor] = grade
     means = {}
     for number in sorted(latest):
         grades = sorted(grade for grade in latest[number].values() if grade)  # 0 takes a verdict back

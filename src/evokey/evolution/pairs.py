@@ -86,6 +86,8 @@ class Pairing:
         queries = np.repeat([self._column[query] for query in verdicts], sizes).astype(np.int64)
         numbers = np.fromiter(chain.from_iterable(verdicts.values()), np.int64)
         grades = np.fromiter(chain.from_iterable(grades.values() for grades in verdicts.values()), np.float64)
+        if self._lessons.evidence:
+            grades *= [self._weight(query, number) for query, found in verdicts.items() for number in found]
         here = np.flatnonzero(np.isin(numbers, touched.documents))
         if touched.several:
             found = [self._matches.row(self._texts[queries[at]], int(numbers[at])) for at in here.tolist()]
@@ -94,6 +96,9 @@ class Pairing:
             rows = np.searchsorted(touched.documents, numbers[here])
         credited = np.repeat(sizes, sizes)[here].astype(np.float64)
         return Pairs(rows, queries[here], queries[here], grades[here], credited, np.zeros(len(here)))
+
+    def _weight(self, query: str, number: int) -> float:
+        return self._lessons.evidence.get((query, number), 1.0)
 
     def _of_units(self, queries: Pairs) -> Pairs:
         """The pairs of expansion units, given those of their queries."""

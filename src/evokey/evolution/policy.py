@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
 from evokey.evolution.judgements import Judgements, merge_votes
-from evokey.evolution.restricted import RestrictedJudgements, split
+from evokey.evolution.restricted import RestrictedJudgements, public_units, select, split
+from evokey.evolution.voices import Voices, drop
 from evokey.ledger.ledger import Ledger
-from evokey.ledger.lessons import NONE, Omitted, Success
+from evokey.ledger.lessons import NONE, Omitted, Success, Vote
 from evokey.search.fusion import Fusion
 from evokey.search.overlay import Overlay
 from evokey.search.retriever import Retriever
-from evokey.types import Choice, Quality, Ranking, Reach
+from evokey.types import ALL_HEARD, Choice, LeftOut, Quality, Ranking, Reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,10 @@ class Log:
     restricted: str | None = None
     """The field of the metadata that marks restricted documents, if any are."""
 
+    shared: bool = False
+    """Whether unnamed feedback comes from many people."""
+    left_out: LeftOut = ALL_HEARD
+
     @property
     def taught(self) -> Judgements:
         """What a policy learns from: the lessons on documents that are not restricted."""
@@ -74,13 +79,47 @@ class Log:
         return own if own and (own.grades or own.wrong) else None
 
     @cached_property
+    def voices(self) -> Voices | None:
+        """Who taught that; None: one voice alone."""
+        return Voices.of(self.votes, shared=self.shared)
+
+    @property
+    def votes(self) -> Sequence[Vote]:
+        """What lessons say about documents that are not restricted."""
+        return self._read[0]
+
+    @property
+    def units(self) -> Mapping[str, Sequence[str]]:
+        """Expansion units of these lessons, by query."""
+        return self._read[1]
+
+    def leave_out(self, left_out: LeftOut) -> Log:
+        """The same lessons without these."""
+        return replace(self, left_out=left_out) if left_out != self.left_out else self
+
+    @cached_property
     def _split(self) -> tuple[Judgements, RestrictedJudgements | None]:
-        lessons, said = self.ledger.lessons, (self.up_to, self.omitted)
+        votes, units, among = self._read
+        taught = merge_votes(votes, units, self.voices)
         if self.restricted is None:
-            return merge_votes(lessons.votes(*said), lessons.units(*said)), None
+            return taught, None
+        said = self.up_to, self.omitted
         with self.ledger.read():
+            lessons = self.ledger.lessons
+            return taught, split(lessons.votes(*said), lessons.unit_lessons(*said), among, taught)
+
+    @cached_property
+    def _read(self) -> tuple[Sequence[Vote], Mapping[str, Sequence[str]], frozenset[int]]:
+        """Votes and units of the lessons that are heard; and the restricted documents that lessons name."""
+        lessons, gone = self.ledger.lessons, self.left_out.lessons | {lesson for lesson, _ in self.left_out.verdicts}
+        said = self.up_to, self.omitted | gone
+        with self.ledger.read():
+            votes = drop(lessons.votes(self.up_to, self.omitted), self.left_out)
+            if self.restricted is None:
+                return votes, lessons.units(*said), frozenset()
             restricted = lessons.restricted(self.restricted)
-            return split(lessons.votes(*said), lessons.unit_lessons(*said), restricted)
+            public = list(select(votes, restricted, inside=False))
+            return public, public_units(lessons.unit_lessons(*said), restricted), restricted
 
     @cached_property
     def successes(self) -> Sequence[Success]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from evokey.errors import InvalidInput
 from evokey.evolution import pools as pools_
+from evokey.evolution.audition import Stage, audition
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.policy import Log, Policy, Proposal, TrainingData
 from evokey.evolution.restricted import RestrictedJudgements
 from evokey.ledger.ledger import Ledger
 from evokey.search.index import Index
-from evokey.types import EpochReport
+from evokey.search.retriever import Retriever
+from evokey.types import ALL_HEARD, EpochReport, LeftOut, Ranking
 
 SEARCHED = 256
 """Queries of the traffic that a policy is shown."""
@@ -20,9 +23,42 @@ SEARCHED = 256
 
 def propose(index: Index, ledger: Ledger, policy: Policy, log: Log, *, keep: bool = True) -> EpochReport:
     """What evolve would publish of these lessons. keep: write the pools that were made."""
-    report, apart = _judge(index, ledger, policy, log.taught, keep=keep), _count_restricted(log.restricted_judgements)
-    reason = report.reason + _learned_apart(apart) + on_hold(len(ledger.lessons.held()))
+    left_out = _audition(index, ledger, log, keep=keep) if getattr(policy, "auditions", False) else ALL_HEARD
+    heard = log.leave_out(left_out)
+    report, apart = _judge(index, ledger, policy, heard.taught, keep=keep), _count_restricted(log.restricted_judgements)
+    report = _name_left_out(report, ledger, log, left_out)
+    reason = report.reason + _learned_apart(apart) + _left_out(report) + on_hold(len(ledger.lessons.held()))
     return replace(report, reason=reason, restricted=apart)
+
+
+def _audition(index: Index, ledger: Ledger, log: Log, *, keep: bool) -> LeftOut:
+    """What is better left out, where several voices teach."""
+    if log.voices is None:
+        return ALL_HEARD
+
+    def make_pools(retriever: Retriever, queries: Sequence[str]) -> Mapping[str, Ranking]:
+        return pools_.update(retriever, queries, ledger.pools, index.position, index.live, keep=keep)
+
+    return audition(log.votes, log.units, log.voices, Stage(index.retrievers, index.fusion, make_pools))
+
+
+def _name_left_out(report: EpochReport, ledger: Ledger, log: Log, left_out: LeftOut) -> EpochReport:
+    """The report with the names of those who are left out."""
+    if not left_out:
+        return report
+    lessons = {vote.lesson: vote.actor for vote in log.votes}
+    actors = Counter(lessons[number] for number in left_out.lessons)
+    ids = ledger.documents.fetch({number for _, number in left_out.verdicts})
+    documents = Counter(ids[number].id for _, number in left_out.verdicts if number in ids)
+    return replace(report, left_out=left_out, actors_left_out=dict(actors), documents_left_out=dict(documents))
+
+
+def _left_out(report: EpochReport) -> str:
+    """What is added to a reason: no names, for it is written into the ledger."""
+    actors, documents = len(report.actors_left_out), len(report.documents_left_out)
+    counts = [(actors, "actor"), (documents, "document")]
+    parts = [f"{count} {name}{'s' if count > 1 else ''}" for count, name in counts if count]
+    return f"; lessons left out that harm others: {' and '.join(parts)} (evokey stats --learned)" if parts else ""
 
 
 def _judge(index: Index, ledger: Ledger, policy: Policy, lessons: Judgements, *, keep: bool) -> EpochReport:

@@ -13,7 +13,7 @@ import numpy as np
 
 from evokey.errors import ServiceFailed
 from evokey.evolution.composer import Composer
-from evokey.evolution.policy import Policy
+from evokey.evolution.policy import Log, Policy
 from evokey.evolution.proposing import on_hold, propose
 from evokey.ledger.documents import Position
 from evokey.ledger.ledger import Ledger
@@ -23,6 +23,8 @@ from evokey.search.view import Overlays
 from evokey.types import Epoch, EpochReport, Numbers
 
 log = logging.getLogger("evokey")
+LEARNED = ("choice", "weights", "reach", "left_out")
+"""What a report and an epoch both tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,22 +149,21 @@ class Publisher:
         current = epochs.get(self.index.epoch)
         with self.ledger.write():
             epochs.ask(up_to, omitted)
-            same = (report.choice, report.weights, report.reach) == (current.choice, current.weights, current.reach)
+            same = all(getattr(report, part) == getattr(current, part) for part in LEARNED)
             known = lessons.numbers(current.lessons_to, current.omitted)
             if current.number and same and lessons.numbers(up_to, omitted) == known:
                 return replace(report, reason=f"nothing new since epoch {current.number}" + on_hold(len(omitted)))
-            if not report.choice and not current.choice and not self._own_differ(up_to, omitted, current):
+            log = self.composer.log(up_to, omitted, report.left_out)
+            if not report.choice and not current.choice and not self._own_differ(log, current):
                 return report
             return self._publish("evolve", report, up_to, omitted)
 
-    def _own_differ(self, up_to: int, omitted: Omitted, current: Epoch) -> bool:
-        """Whether restricted documents have other lessons than in the current epoch."""
+    def _own_differ(self, log: Log, current: Epoch) -> bool:
+        """Whether restricted documents have other lessons in a log than in the current epoch."""
         if self.restricted is None:
             return False
-        before = self.composer.log(current.lessons_to, current.omitted).restricted_judgements
-        return (
-            self.composer.log(up_to, omitted).restricted_judgements != before
-        )  # the later reading is kept, and composed from
+        own = log.restricted_judgements
+        return own != self.composer.log(current.lessons_to, current.omitted, current.left_out).restricted_judgements
 
     def _publish(self, kind: str, report: EpochReport, up_to: int, omitted: Omitted) -> EpochReport:
         number = self.ledger.epochs.append(self._epoch(kind, report, up_to, omitted))
@@ -171,6 +172,7 @@ class Publisher:
 
     def _epoch(self, kind: str, report: EpochReport, up_to: int, omitted: Omitted) -> Epoch:
         """What a report proposes, as an epoch that has no number yet."""
-        left_out = frozenset(number for number in omitted if number <= up_to)
-        chosen = (report.choice, report.weights, self.now(), report.to_dict())
-        return Epoch(0, kind, up_to, *chosen, omitted=left_out, reach=report.reach)
+        held = frozenset(number for number in omitted if number <= up_to)
+        written = replace(report, actors_left_out={}, documents_left_out={}).to_dict()  # a name could not be forgotten
+        chosen = (report.choice, report.weights, self.now(), written)
+        return Epoch(0, kind, up_to, *chosen, omitted=held, reach=report.reach, left_out=report.left_out)

@@ -14,7 +14,7 @@ So a search among other documents gives the same bits with these lessons and wit
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
 
@@ -60,27 +60,25 @@ class RestrictedAttribution(Attribution):
 
 
 def split(
-    votes: Iterable[Vote], lessons: Sequence[UnitLesson], restricted: Collection[int]
-) -> tuple[Judgements, RestrictedJudgements]:
-    """The judgements on public documents, and on restricted ones (their numbers are given). A lesson that names both is
-    split in two; its units go to both."""
-    votes = list(votes)
-    public = merge_votes(_select(votes, restricted, inside=False), _public_units(lessons, restricted))
+    votes: Sequence[Vote], lessons: Sequence[UnitLesson], restricted: Collection[int], public: Judgements
+) -> RestrictedJudgements:
+    """The judgements on restricted documents (their numbers are given); public: those on the others. A lesson that
+    names both is split in two; its units go to both."""
     units, own_units = _own_units(lessons, restricted)
-    own = merge_votes(_select(votes, restricted, inside=True), units)
+    own = merge_votes(select(votes, restricted, inside=True), units)
     credited = {query: len(public.grades.get(query, ())) for query in own.grades}
-    return public, RestrictedJudgements(own.grades, own.units, own.wrong, own_units, credited)
+    return RestrictedJudgements(own.grades, own.units, own.wrong, own_units=own_units, public=credited)
 
 
-def _select(votes: Iterable[Vote], restricted: Collection[int], *, inside: bool) -> Iterable[Vote]:
+def select(votes: Iterable[Vote], restricted: Collection[int], *, inside: bool) -> Iterator[Vote]:
     """The votes on restricted documents (inside), or on the others."""
-    for query, actor, verdicts in votes:
-        kept = {number: grade for number, grade in verdicts.items() if (number in restricted) is inside}
+    for vote in votes:
+        kept = {number: grade for number, grade in vote.verdicts.items() if (number in restricted) is inside}
         if kept:
-            yield query, actor, kept
+            yield vote._replace(verdicts=kept)
 
 
-def _public_units(lessons: Iterable[UnitLesson], restricted: Collection[int]) -> dict[str, list[str]]:
+def public_units(lessons: Iterable[UnitLesson], restricted: Collection[int]) -> dict[str, list[str]]:
     found: dict[str, set[str]] = {}
     for query, units, numbers in lessons:
         if any(number not in restricted for number in numbers):

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from evokey.ledger.database import Database
-from evokey.types import Choice, Epoch, Reach
+from evokey.types import ALL_HEARD, Choice, Epoch, LeftOut, Reach
 
 RENAMED = {
     "handicap": "penalty",
@@ -22,7 +22,7 @@ RENAMED = {
 }
 """Names of a choice and a reach in ledgers of earlier versions."""
 
-COLUMNS = "number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach"
+COLUMNS = "number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach, left_out"
 
 
 class Epochs:
@@ -68,9 +68,9 @@ class Epochs:
         written = (choice, json.dumps(dict(epoch.weights)), epoch.time, json.dumps(dict(epoch.report)))
         reach = None if epoch.reach is None else json.dumps(asdict(epoch.reach))
         return self._db.insert(
-            "INSERT INTO epochs(kind, lessons_to, choice, weights, time, report, omitted, reach)"
-            " VALUES (?,?,?,?,?,?,?,?)",
-            (epoch.kind, epoch.lessons_to, *written, _ranges(epoch.omitted), reach),
+            "INSERT INTO epochs(kind, lessons_to, choice, weights, time, report, omitted, reach, left_out)"
+            " VALUES (?,?,?,?,?,?,?,?,?)",
+            (epoch.kind, epoch.lessons_to, *written, _ranges(epoch.omitted), reach, _write_left_out(epoch.left_out)),
         )
 
     @property
@@ -87,11 +87,11 @@ UNTAUGHT = Epoch(0, "untaught", 0, {}, {}, 0.0, {})
 
 
 def _epoch(row: tuple[Any, ...]) -> Epoch:
-    number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach = row
+    number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach, left_out = row
     chosen = {name: Choice(**_current_names(one)) for name, one in json.loads(choice).items()}
     told = (json.loads(weights), time, json.loads(report), bool(redacted))
     near = None if reach is None else Reach(**_current_names(json.loads(reach)))
-    return Epoch(number, kind, lessons_to, chosen, *told, _numbers(omitted), near)
+    return Epoch(number, kind, lessons_to, chosen, *told, _numbers(omitted), near, _read_left_out(left_out))
 
 
 def _current_names(stored: dict[str, Any]) -> dict[str, Any]:
@@ -111,3 +111,22 @@ def _ranges(numbers: Iterable[int]) -> str:
 
 def _numbers(ranges: str) -> frozenset[int]:
     return frozenset(number for first, last in json.loads(ranges) for number in range(first, last + 1))
+
+
+def _write_left_out(left_out: LeftOut) -> str | None:
+    """NULL where nothing is left out."""
+    if not left_out:
+        return None
+    by_document: dict[int, list[int]] = {}
+    for lesson, document in left_out.verdicts:
+        by_document.setdefault(document, []).append(lesson)
+    verdicts = {document: _ranges(lessons) for document, lessons in sorted(by_document.items())}
+    return json.dumps({"lessons": _ranges(left_out.lessons), "verdicts": verdicts})
+
+
+def _read_left_out(stored: str | None) -> LeftOut:
+    if stored is None:
+        return ALL_HEARD
+    found = json.loads(stored)
+    verdicts = ((lesson, int(one)) for one, ranges in found["verdicts"].items() for lesson in _numbers(ranges))
+    return LeftOut(_numbers(found["lessons"]), frozenset(verdicts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,16 @@ class Credit:
     grade: float
 
 
-Vote = tuple[str, str | None, Mapping[int, float]]
-"""A query, an actor, and documents (numbers, in order) with their grades."""
+class Vote(NamedTuple):
+    """What one lesson says today."""
+
+    query: str
+    actor: str | None
+    verdicts: Mapping[int, float]
+    """Documents (numbers, in order) with their grades."""
+    lesson: int
+
+
 Omitted = frozenset[int]
 """Numbers of lessons that are left out, of those up to some number."""
 NONE: Omitted = frozenset()
@@ -91,7 +99,7 @@ class Lessons:
                 several.add(lesson)
         said |= {lesson: dict(sorted(said[lesson].items())) for lesson in several}
         asked = self._db.all("SELECT number, query, actor FROM lessons WHERE number <= ? ORDER BY number", (up_to,))
-        return [(query, actor, said[lesson]) for lesson, query, actor in asked if lesson in said]
+        return [Vote(query, actor, said[lesson], lesson) for lesson, query, actor in asked if lesson in said]
 
     def extent(self, up_to: int) -> tuple[int, int]:
         """How many lessons there are up to a number, and verdicts in them: less after some were forgotten."""

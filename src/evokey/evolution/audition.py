@@ -1,0 +1,355 @@
+"""The audition: what do the lessons of each voice, and what each document learned, do to the questions of others?
+
+Some questions of every voice are asked on what the other folds taught, with a usual choice. A taught document that
+rises into a top ten changes the nDCG of that question, by the verdicts of the voice that asked it. The change is
+ascribed to the taught text of the document that is most like the question, and so to the voices that taught it; and,
+the other way round, to the voices that call that pair wrong. Then
+
+- a document that enters the top tens of too many voices that have nothing to do with it does not learn from voices that
+  named it for many questions;
+- voices that taught more than usual, and whose lessons cost others more than they bring, are left out, if together they
+  cost a noticeable part of everybody's nDCG.
+
+The owner's lessons are never left out. All of it is a function of the set of lessons and the documents.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean, stdev
+
+import numpy as np
+
+from evokey.evolution.attribution import Attribution, attribute
+from evokey.evolution.folds import sample, split_folds
+from evokey.evolution.grid import NOTHING
+from evokey.evolution.judgements import Judgements
+from evokey.evolution.ndcg import CUTOFF, ideal_dcg
+from evokey.evolution.trial import Trial
+from evokey.evolution.voices import EVIDENCE, Voice, Voices
+from evokey.ledger.lessons import Vote
+from evokey.search.fusion import FUSION_DEPTH, Fusion
+from evokey.search.retriever import Retriever
+from evokey.types import Choice, LeftOut, Ranking, Scores
+
+USUAL = Choice(spread=0.5, step=1.0, penalty=0.1)
+USUAL_WITH_UNITS = Choice(spread=0.5, step=1.0, unit_weight=1.0, penalty=0.1)
+QUESTIONS, LEAST_QUESTIONS = 400, 3
+"""Questions that are asked at most, all voices together; and of each voice at least, if it has so many."""
+ENTERED = 0.02
+"""The share of the questions of others that a document may enter without having to do with them,"""
+TIMES_USUAL = 3
+"""or this multiple of what documents enter on the mean, if that is more."""
+WITNESSES = 3
+"""Voices that must be affected before anything is left out."""
+HEAVY = 3
+"""A voice with more than so many times the usual number of queries is auditioned."""
+NOTICEABLE, SURE = 0.01, 2.0
+"""The share of everybody's nDCG, and the number of standard errors, that voices must cost to be left out."""
+Pools = Callable[[Retriever, Sequence[str]], Mapping[str, Ranking]]
+Rankings = Sequence[tuple[Ranking, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where the audition takes place: the untaught index."""
+
+    retrievers: Sequence[Retriever]
+    fusion: Fusion
+    pools: Pools
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query as one voice asks it: by the verdicts of this voice."""
+
+    voice: Voice
+    query: str
+    grades: Mapping[int, float]
+    weight: float
+    """All questions of a voice together weigh 1; each of the owner's does."""
+
+    @property
+    def witness(self) -> tuple[Voice, str]:
+        """Who is affected. Questions of the owner count one by one."""
+        return (None, self.query) if self.voice is None else (self.voice, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a document that learned does to a question."""
+
+    question: Question
+    document: int
+    taught_by: str
+    """The taught query that is most like the question."""
+    change: float
+    """Of the question's nDCG@10."""
+    entered: bool
+    """Whether it came into the top ten without being right."""
+
+
+def audition(votes: Sequence[Vote], units: Mapping[str, Sequence[str]], voices: Voices, stage: Stage) -> LeftOut:
+    """What is better left out."""
+    judges = Audition(votes, units, voices)
+    return judges.decide(stage) if judges.needed else LeftOut()
+
+
+class Audition:
+    def __init__(self, votes: Sequence[Vote], units: Mapping[str, Sequence[str]], voices: Voices) -> None:
+        self._votes, self._voices = votes, voices
+        grades: dict[str, dict[int, float]] = {}
+        for (query, number), said in sorted(voices.verdicts.items(), key=lambda one: one[0]):
+            right = [grade for grade in said.values() if grade > 0]
+            if right:
+                grades.setdefault(query, {})[number] = fmean(right)
+        self._lessons = Judgements(grades, {query: units[query] for query in grades if query in units})
+        """Everything that any voice calls right, whatever others say."""
+
+    @cached_property
+    def heavy(self) -> set[Voice]:
+        """Voices that taught or contradicted more than usual."""
+        most = max(HEAVY * self._voices.usual, EVIDENCE)
+        said = {who: set(queries) for who, queries in self._voices.queries.items()}
+        for (query, _), who in ((pair, who) for pair, grades in self._voices.verdicts.items() for who in grades):
+            said.setdefault(who, set()).add(query)
+        return {who for who, queries in said.items() if len(queries) > most and not self._voices.is_trusted(who)}
+
+    @cached_property
+    def insistent(self) -> dict[int, set[Voice]]:
+        """Documents, and the voices that named them for many questions."""
+        named = Counter((who, number) for (_, number), who in self._right)
+        found: dict[int, set[Voice]] = {}
+        for (who, number), count in named.items():
+            if count > EVIDENCE and not self._voices.is_trusted(who):
+                found.setdefault(number, set()).add(who)
+        return found
+
+    @property
+    def _right(self) -> Iterator[tuple[tuple[str, int], Voice]]:
+        verdicts = self._voices.verdicts.items()
+        return ((pair, who) for pair, grades in verdicts for who, grade in grades.items() if grade > 0)
+
+    @property
+    def needed(self) -> bool:
+        return bool(self.heavy or self.insistent) and len(self.questions) > WITNESSES
+
+    @cached_property
+    def questions(self) -> list[Question]:
+        queries, found = self._voices.queries, []
+        most = max(LEAST_QUESTIONS, QUESTIONS // max(len(queries), 1))
+        for who, own in queries.items():
+            asked = sample(own, QUESTIONS if self._voices.is_trusted(who) else most)
+            weight = 1.0 if self._voices.is_trusted(who) else 1 / len(asked)
+            found += [Question(who, query, self._grades(who, query), weight) for query in asked]
+        return found
+
+    def _grades(self, voice: Voice, query: str) -> dict[int, float]:
+        verdicts = ((number, self._voices.verdicts[query, number]) for number in self._lessons.grades[query])
+        return {number: said[voice] for number, said in verdicts if said.get(voice, 0.0) > 0}
+
+    def decide(self, stage: Stage) -> LeftOut:
+        effects, before = self._perform(stage)
+        verdicts = self._crowded(effects)
+        unwanted = self._unwanted([one for one in effects if not self._blamed(one) <= verdicts], before)
+        lessons = frozenset(vote.lesson for vote in self._votes if vote.actor in unwanted)
+        named = (
+            (vote.lesson, number)
+            for vote in self._votes
+            if vote.lesson not in lessons
+            for number in vote.verdicts
+            if (number, vote.actor) in verdicts
+        )
+        return LeftOut(lessons, frozenset(named))
+
+    # ---- documents that enter too many questions
+
+    def _crowded(self, effects: Sequence[Effect]) -> set[tuple[int, Voice]]:
+        """Documents that enter too many questions of others, each with the voices that insist on it."""
+        shares = {number: self._share_entered(number, effects) for number in self._entered(effects)}
+        touched = len({number for grades in self._lessons.grades.values() for number in grades})
+        found = set()
+        for number, share in shares.items():
+            usual = (sum(shares.values()) - share) / max(touched - 1, 1)
+            if share > max(ENTERED, TIMES_USUAL * usual):
+                found |= {(number, who) for who in self.insistent.get(number, ())}
+        return found
+
+    def _entered(self, effects: Iterable[Effect]) -> list[int]:
+        """Documents that enter questions of enough voices."""
+        witnesses: dict[int, set[tuple[Voice, str]]] = {}
+        for one in effects:
+            if one.entered:
+                witnesses.setdefault(one.document, set()).add(one.question.witness)
+        return sorted(number for number, some in witnesses.items() if len(some) >= WITNESSES)
+
+    def _share_entered(self, number: int, effects: Iterable[Effect]) -> float:
+        """The share of the questions of voices that did not name a document which it enters."""
+        own = self._teachers[number]
+        others = sum(one.weight for one in self.questions if one.voice not in own or one.voice is None)
+        entered = (
+            one.question.weight
+            for one in effects
+            if one.document == number and one.entered and (one.question.voice not in own or one.question.voice is None)
+        )
+        return sum(entered) / others if others else 0.0
+
+    @cached_property
+    def _teachers(self) -> dict[int, set[Voice]]:
+        found: dict[int, set[Voice]] = {}
+        for (_, number), who in self._right:
+            found.setdefault(number, set()).add(who)
+        return found
+
+    # ---- voices that cost others more than they bring
+
+    def _unwanted(self, effects: Sequence[Effect], before: float) -> set[Voice]:
+        """Gains of voices that are left out themselves do not count: they may agree with each other only."""
+        found: set[Voice] = set()
+        while True:
+            net = self._net(effects, found)
+            more = {who for who in self.heavy if net[who][0] < 0 and len(net[who][1]) >= WITNESSES}
+            if more <= found:
+                break
+            found |= more
+        return found if self._noticeable(effects, found, before) else set()
+
+    def _net(self, effects: Iterable[Effect], without: set[Voice]) -> dict[Voice, tuple[float, set[tuple[Voice, str]]]]:
+        """What each heavy voice brings to the others, and who loses by it."""
+        total: dict[Voice, float] = dict.fromkeys(self.heavy, 0.0)
+        losers: dict[Voice, set[tuple[Voice, str]]] = {who: set() for who in self.heavy}
+        for one in effects:
+            if one.question.voice in without:
+                continue
+            for who, change in self._ascribe(one):
+                if who in total and who != one.question.voice:
+                    total[who] += one.question.weight * change
+                    if change < 0:
+                        losers[who].add(one.question.witness)
+        return {who: (total[who], losers[who]) for who in total}
+
+    def _noticeable(self, effects: Iterable[Effect], group: set[Voice], before: float) -> bool:
+        """Whether a group of voices costs the others enough, and surely."""
+        lost = {one.witness: 0.0 for one in self.questions if one.voice not in group}
+        for one in effects:
+            if one.question.voice not in group:
+                change = sum(part for who, part in self._ascribe(one) if who in group)
+                lost[one.question.witness] += one.question.weight * change
+        if len(lost) < 2 or not group:
+            return False
+        mean, error = fmean(lost.values()), stdev(lost.values()) / len(lost) ** 0.5
+        return mean < -NOTICEABLE * before and mean < -SURE * error
+
+    def _blamed(self, effect: Effect) -> set[tuple[int, Voice]]:
+        said = self._voices.verdicts[effect.taught_by, effect.document]
+        return {(effect.document, who) for who, grade in said.items() if grade > 0}
+
+    def _ascribe(self, effect: Effect) -> Iterator[tuple[Voice, float]]:
+        """Those who taught it share the change; those who contradict it would undo it."""
+        said = self._voices.verdicts[effect.taught_by, effect.document]
+        right, wrong = ([who for who, grade in said.items() if sign * grade > 0] for sign in (1, -1))
+        yield from ((who, effect.change / len(right)) for who in right)
+        yield from ((who, -effect.change / len(wrong)) for who in wrong)
+
+    # ---- asking
+
+    def _perform(self, stage: Stage) -> tuple[list[Effect], float]:
+        """The effects on all questions; and their mean nDCG@10 in the untaught index, voice by voice."""
+        asked: dict[str, list[Question]] = {}
+        for question in self.questions:
+            asked.setdefault(question.query, []).append(question)
+        pools = [stage.pools(one, sorted(asked)) for one in stage.retrievers]
+        attributions = [attribute(one, self._lessons) for one in stage.retrievers]
+        effects, before = list[Effect](), 0.0
+        for fold in split_folds(self._lessons.queries):
+            parts = [one.leave_out(frozenset(fold)) for one in attributions]
+            queries = [query for query in fold if query in asked]
+            for scene in _ask(stage, parts, pools, self._lessons.only(queries)):
+                for question in asked[scene.query]:
+                    before += question.weight * _ndcg(scene.untaught, question.grades)
+                    effects += scene.effects(question)
+        return effects, before / sum(one.weight for one in self.questions)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One query, asked in the untaught index and on what the other folds taught."""
+
+    query: str
+    untaught: list[int]
+    taught: list[int]
+    nearest: Callable[[int], str | None]
+    """The taught query of a document that is most like this one; None if it was taught nothing."""
+
+    def effects(self, question: Question) -> Iterator[Effect]:
+        after = _ndcg(self.taught, question.grades)
+        for rank, number in enumerate(self.taught[:CUTOFF]):
+            before = self.untaught.index(number) if number in self.untaught else len(self.untaught)
+            source = self.nearest(number) if rank < before else None
+            if source is None:
+                continue
+            others = [one for one in self.taught if one != number]
+            change = after - _ndcg([*others[:before], number, *others[before:]], question.grades)
+            entered = before >= CUTOFF and number not in question.grades
+            yield Effect(question, number, source, change, entered)
+
+
+def _ask(
+    stage: Stage, parts: Sequence[Attribution], pools: Sequence[Mapping[str, Ranking]], queries: Judgements
+) -> Iterator[Scene]:
+    """The queries of a fold, on what the other folds taught."""
+    both = list(zip(stage.retrievers, parts, strict=True))
+    trials = [Trial(*one, queries, pool) for one, pool in zip(both, pools, strict=True)]
+    usual = USUAL_WITH_UNITS if parts[0].has_units else USUAL
+    before, after = ([one.rankings(choice, FUSION_DEPTH) for one in trials] for choice in (NOTHING, usual))
+    likeness = np.zeros((len(queries.queries), len(parts[0].texts)))
+    for weight, one in zip(stage.fusion.untaught, both, strict=True):
+        likeness += weight * _likeness(*one, queries.queries)
+    for place, query in enumerate(queries.queries):
+        untaught, taught = (_fuse(stage.fusion, [one[place] for one in some]) for some in (before, after))
+        yield Scene(query, untaught, taught, Nearest(parts, likeness[place]))
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """Finds the taught query behind what a document learned."""
+
+    parts: Sequence[Attribution]
+    likeness: Scores
+    """Of every text with the question."""
+
+    def __call__(self, number: int) -> str | None:
+        for part in self.parts:
+            place = part.touched.place(number)
+            if place is None:
+                continue
+            rows = part.touched.rows(number)
+            span = slice(*np.searchsorted(part.pairs.rows, (rows.start, rows.stop)))
+            if span.start < span.stop:
+                best = int(np.argmax(self.likeness[part.pairs.columns[span]]))
+                return part.texts[int(part.pairs.queries[span][best])]
+        return None
+
+
+def _likeness(retriever: Retriever, part: Attribution, queries: Sequence[str]) -> Scores:
+    """How like each query each taught text is, as a share of the query's self-similarity."""
+    if not queries or not len(part.block):
+        return np.zeros((len(queries), len(part.texts)))
+    words = part.count_words()
+    questions = [retriever.lesson(query, words) for query in queries]
+    own = np.array([max(one.self_similarity, 1e-9) for one in questions])
+    return np.asarray(part.block.total(part.block.table(questions)) / own[:, None])
+
+
+def _fuse(fusion: Fusion, parts: Rankings) -> list[int]:
+    rankings, trusts = [one for one, _ in parts], [trust for _, trust in parts]
+    fused = fusion.fused(rankings, trusts, fusion.untaught, FUSION_DEPTH) if len(rankings) > 1 else rankings[0]
+    return [int(number) for number in fused.numbers]
+
+
+def _ndcg(numbers: Sequence[int], grades: Mapping[int, float]) -> float:
+    gains = (grades.get(number, 0.0) / np.log2(rank + 2) for rank, number in enumerate(numbers[:CUTOFF]))
+    return float(sum(gains)) / ideal_dcg(grades)

@@ -1,0 +1,137 @@
+"""Voices: the named actors, and the owner, who names none. With several, no voice counts more by saying more.
+
+Three rules, all functions of the set of verdicts. With one voice alone none of them applies.
+
+- Who contradicts many counts less: where one voice says right and another wrong, each counts by 1 / (the number of its
+  disputes).
+- A voice's evidence on one document is that of three lessons at most.
+- The queries by which choices are judged (the jury) are the same number for every voice that has so many.
+
+The owner is trusted: the rules do not limit what comes without a name, unless the settings say that unnamed feedback is
+shared by many people.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from evokey.evolution.folds import sample
+from evokey.ledger.lessons import Vote
+from evokey.types import LeftOut
+
+EVIDENCE = 3
+"""Lessons of one voice on one document that count in full; more share the weight of so many."""
+JURY, JURORS = 50, 2
+"""The least size of a jury, where there are so many queries; and of a voice's part in it."""
+Voice = str | None
+"""An actor; None: the owner."""
+Pair = tuple[str, int]
+"""A query and a document."""
+
+
+@dataclass(frozen=True)
+class Voices:
+    """What each voice says last about each query and document; verdicts that were taken back are left out."""
+
+    verdicts: Mapping[Pair, Mapping[Voice, float]]
+    shared: bool = False
+    """Whether unnamed feedback comes from many people."""
+
+    @classmethod
+    def of(cls, votes: Sequence[Vote], *, shared: bool = False) -> Voices | None:
+        """None if there is one voice alone."""
+        if len({vote.actor for vote in votes}) < 2:
+            return None
+        said: dict[Pair, dict[Voice, float]] = {}
+        for vote in votes:
+            for number, grade in vote.verdicts.items():
+                said.setdefault((vote.query, number), {})[vote.actor] = grade
+        found = {pair: {who: grade for who, grade in grades.items() if grade} for pair, grades in said.items()}
+        return cls({pair: grades for pair, grades in found.items() if grades}, shared)
+
+    def is_trusted(self, voice: Voice) -> bool:
+        """Whether nothing limits what it says."""
+        return voice is None and not self.shared
+
+    @cached_property
+    def disputes(self) -> Counter[Voice]:
+        """Verdicts of each voice that another voice contradicts."""
+        disputed = (grades for grades in self.verdicts.values() if min(grades.values()) < 0 < max(grades.values()))
+        return Counter(who for grades in disputed for who in grades)
+
+    def settle(self, pair: Pair) -> float:
+        """The verdict on a pair: the mean, in which a voice of many disputes counts less."""
+        grades = self.verdicts[pair]
+        ordered = sorted(grades.items(), key=lambda one: (one[1], str(one[0])))
+        if not ordered[0][1] < 0 < ordered[-1][1]:
+            return sum(grade for _, grade in ordered) / len(ordered)
+        weights = [1.0 if self.is_trusted(who) else 1 / self.disputes[who] for who, _ in ordered]
+        return sum(weight * grade for weight, (_, grade) in zip(weights, ordered, strict=True)) / sum(weights)
+
+    def evidence(self) -> dict[Pair, float]:
+        """The weight of each pair's verdict as evidence, where it is less than 1."""
+        named = Counter((who, number, grade > 0) for (_, number), who, grade in self._each)
+        found = {}
+        for pair, grades in self.verdicts.items():
+            shares = (self._share(who, named[who, pair[1], grade > 0]) for who, grade in grades.items())
+            weight = sum(shares)
+            if weight < 1:
+                found[pair] = weight
+        return found
+
+    def _share(self, voice: Voice, lessons: int) -> float:
+        """What one of so many lessons of a voice on one document counts."""
+        return 1.0 if lessons <= EVIDENCE or self.is_trusted(voice) else EVIDENCE / lessons
+
+    @property
+    def _each(self) -> Iterable[tuple[Pair, Voice, float]]:
+        return ((pair, who, grade) for pair, grades in self.verdicts.items() for who, grade in grades.items())
+
+    @cached_property
+    def queries(self) -> Mapping[Voice, Sequence[str]]:
+        """The queries for which each voice named a right document, in alphabetical order."""
+        found: dict[Voice, set[str]] = {}
+        for (query, _), who, grade in self._each:
+            if grade > 0:
+                found.setdefault(who, set()).add(query)
+        return {who: sorted(found[who]) for who in sorted(found, key=_by_name)}
+
+    @property
+    def usual(self) -> int:
+        """The number of queries of a usual voice: the median, the larger one of two."""
+        counts = sorted(len(queries) for queries in self.queries.values())
+        return counts[len(counts) // 2] if counts else 0
+
+    def jury(self) -> frozenset[str] | None:
+        """The queries by which choices are judged: of each voice as many as a usual one has; None: all of them."""
+        everything = frozenset(query for queries in self.queries.values() for query in queries)
+        most = max(self.usual, JURORS)
+        jury = self._select(most)
+        while len(jury) < min(JURY, len(everything)):
+            most *= 2
+            jury = self._select(most)
+        return None if jury == everything else jury
+
+    def _select(self, most: int) -> frozenset[str]:
+        chosen = (queries if self.is_trusted(who) else sample(queries, most) for who, queries in self.queries.items())
+        return frozenset(query for queries in chosen for query in queries)
+
+
+def drop(votes: Sequence[Vote], left_out: LeftOut) -> Sequence[Vote]:
+    """The votes without what is left out."""
+    return [kept for vote in votes if (kept := _drop(vote, left_out)).verdicts] if left_out else votes
+
+
+def _drop(vote: Vote, left_out: LeftOut) -> Vote:
+    if vote.lesson in left_out.lessons:
+        return vote._replace(verdicts={})
+    gone = [number for number in vote.verdicts if (vote.lesson, number) in left_out.verdicts]
+    kept = {number: grade for number, grade in vote.verdicts.items() if number not in gone}
+    return vote._replace(verdicts=kept) if gone else vote
+
+
+def _by_name(voice: Voice) -> tuple[bool, str]:
+    return voice is not None, voice or ""
