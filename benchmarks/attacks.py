@@ -151,8 +151,11 @@ def teach(data: Dataset, seed: int) -> tuple[list[Lesson], list[protocols.Questi
     return lessons, asked
 
 
-def title_of(document: Any) -> str:
-    return " ".join((document.title or document.text).split()[:12])
+def titles_of(data: Dataset) -> list[str]:
+    """What documents are about, each in some words: titles, or first words where many documents share a title."""
+    own = len({one.title for one in data.documents}) > len(data.documents) / 2
+    found = {" ".join(((own and one.title) or one.text).split()[:12]) for one in data.documents}
+    return sorted(title for title in found if len(title.split()) > 2)
 
 
 class Bench:
@@ -168,8 +171,7 @@ class Bench:
         spam = advertisements()
         with evokey.open(self._untaught, traffic=0, **RETRIEVERS[retriever]) as memory:
             memory.add([*data.documents, *spam])
-        known = [title for one in data.documents if len((title := title_of(one)).split()) > 2]
-        self.world = World(sorted(set(known)), self.lessons, [one["id"] for one in spam])
+        self.world = World(titles_of(data), self.lessons, [one["id"] for one in spam])
 
     def attack(self, kind: str, share: int) -> dict[str, Any]:
         chance = random.Random(f"{kind} {self._chance.getstate()[1][0]}")

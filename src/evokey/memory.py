@@ -75,6 +75,7 @@ def open(
     verifier: Described | None = None,
     traffic: int | None = None,
     restricted: str | None = None,
+    shared_feedback: bool | None = None,
     allow: Sequence[str] = (),
     now: Callable[[], float] = time.time,
 ) -> Memory:
@@ -84,8 +85,9 @@ def open(
     Each component is a name, a mapping with name and options, or an object (of a store, its class). What is passed as
     an object must be passed again whenever the memory is opened: the settings on disk only note its class.
     `restricted` names a field of the metadata: lessons on documents that have it teach these documents alone, and
-    change nothing for a caller whose `where` leaves them out (docs/permissions.md). `allow` lists what the settings in
-    the directory may reach outside it: hosts, keys, code, models, files (docs/security.md).
+    change nothing for a caller whose `where` leaves them out (docs/permissions.md). `shared_feedback`: feedback
+    without an actor comes from many people, and is trusted no more than a named actor (docs/voices.md). `allow` lists
+    what the settings in the directory may reach outside it: hosts, keys, code, models, files (docs/security.md).
     """
     given = {name: value for name, value in locals().items() if name not in NOT_SETTINGS and value is not None}
     folder, settings = settings_.resolve(Path(path), given, allow)
@@ -126,7 +128,7 @@ class Memory:
             restricted = settings.restricted
             if restricted is not None and (nested := self.ledger.documents.nested(restricted)) is not None:
                 raise checks.nested(nested, restricted)
-            self.composer = Composer(self.ledger, self.policy, fusion, restricted)
+            self.composer = Composer(self.ledger, self.policy, fusion, restricted, shared=settings.shared_feedback)
             self.index = Index(self.ledger, retrievers, fusion, self.composer, restricted)
             self.searcher = Searcher(self.index, self.ledger, settings_.build(settings, "reranker"))
             self.components = Components(settings, folder, self.ledger, now)

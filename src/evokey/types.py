@@ -422,19 +422,10 @@ class Quality:
     queries: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """What an epoch does not learn from, because it harms what others ask (docs/voices.md). By numbers, no names."""
-
-    lessons: frozenset[int] = frozenset()
-    verdicts: frozenset[tuple[int, int]] = frozenset()
-    """Single verdicts: a lesson and a document."""
-
-    def __bool__(self) -> bool:
-        return bool(self.lessons or self.verdicts)
-
-
-ALL_HEARD = LeftOut()
+LeftOut = frozenset[tuple[int, str]]
+"""Verdicts, each by its lesson and document, from which an epoch does not learn: they harm what others ask
+(docs/voices.md)."""
+ALL_HEARD: LeftOut = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,15 +452,14 @@ class EpochReport:
     """Questions about other things: those of the traffic that are far from every lesson (what they find untaught counts
     as right), or, where no such were searched, held-out queries had their own documents learned nothing."""
     left_out: LeftOut = ALL_HEARD
-    """What is not learned, because it harms what others ask."""
+    """What is not learned, because it harms what others ask. to_dict tells how many these are."""
     actors_left_out: Mapping[str | None, int] = field(default_factory=dict)
     """Whose lessons these are, and how many of each; None: no actor was named."""
     documents_left_out: Mapping[str, int] = field(default_factory=dict)
-    """The documents that some of these verdicts name, and how many verdicts."""
+    """Documents that do not learn from these lessons, and from how many."""
 
     def to_dict(self) -> dict[str, Any]:
-        left_out = {name: sorted(numbers) for name, numbers in asdict(self.left_out).items()}
-        return {**asdict(self), "left_out": left_out}
+        return {**asdict(self), "left_out": len(self.left_out)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import numpy as np
 
 from evokey.encoders.bm25 import BM25
 from evokey.encoders.wordllama import WordLlamaEncoder
-from evokey.types import Choice, Document, Reach, Vectors
+from evokey.types import Choice, Document, LeftOut, Reach, Vectors
 
 K1, B = 0.9, 0.4
 SPARSE_WEIGHT = 0.75
@@ -36,6 +36,8 @@ Content = tuple[str, str]
 Grades = Mapping[str, Mapping[str, float]]
 """Query → document → how right."""
 Ranking = list[tuple[str, float]]
+Votes = dict[str, dict[str, dict[str | None, float]]]
+"""Query → document → actor → grade."""
 """All documents that are found, best first."""
 
 
@@ -62,6 +64,7 @@ class Epoch:
     """Empty: the untaught index."""
     weights: Mapping[str, float] = field(default_factory=dict)
     reach: Reach | None = None
+    left_out: LeftOut = frozenset()
 
 
 @dataclass(frozen=True)
@@ -216,11 +219,15 @@ class Learned:
         grades: Grades,
         wrong: Grades,
         units: Mapping[str, Sequence[str]],
+        weights: Mapping[tuple[str, str], float],
         choice: Choice,
         anchors: Iterable[str],
     ) -> None:
         self._retriever, self._choice = retriever, choice
-        here = {q: {id: g for id, g in right.items() if id in retriever.rows} for q, right in grades.items()}
+        here = {
+            q: {id: g * weights.get((q, id), 1.0) for id, g in right.items() if id in retriever.rows}
+            for q, right in grades.items()
+        }
         here = {query: right for query, right in here.items() if right}
         self.lens = None if choice.lens_parameter is None else retriever.lens(here, choice, anchors)
         self.evidence: dict[str, dict[str, float]] = {}
@@ -228,7 +235,7 @@ class Learned:
         taught: dict[str, set[str]] = {}
         for query, credited in grades.items():
             for id in credited.keys() & retriever.rows.keys():
-                omega = credited[id] * len(credited) ** -choice.spread
+                omega = credited[id] * weights.get((query, id), 1.0) * len(credited) ** -choice.spread
                 self._teach(id, query, omega)
                 for unit, share in _shares(retriever, units.get(query, ()), id):
                     self._teach(id, unit, omega * choice.unit_weight * share)
@@ -240,7 +247,7 @@ class Learned:
         """Document → query that it was wrong for → how wrong; empty where that has no say."""
         for query, blamed in wrong.items() if choice.demotion else ():
             for id in blamed.keys() & retriever.rows.keys():
-                self.against.setdefault(id, {})[query] = blamed[id]
+                self.against.setdefault(id, {})[query] = blamed[id] * weights.get((query, id), 1.0)
         self._blame = {id: sum(queries.values()) for id, queries in self.against.items()}
 
     def _teach(self, id: str, text: str, omega: float) -> None:
@@ -339,10 +346,11 @@ class Oracle:
     def publish(self, epoch: Epoch) -> None:
         self.epochs.append(epoch)
 
-    def known(self, epoch: Epoch) -> tuple[list[int], Mapping[str, Choice], Mapping[str, float], Reach | None]:
+    def known(self, epoch: Epoch) -> tuple[Any, ...]:
         """What an epoch comes to: the lessons in it that are not forgotten, and what was chosen."""
         lessons = [lesson.number for lesson in self.lessons if lesson.number in epoch.lessons]
-        return lessons, epoch.choice, epoch.weights, epoch.reach
+        verdicts = {(lesson.number, id) for lesson in self.lessons for id in lesson.verdicts}
+        return lessons, epoch.choice, epoch.weights, epoch.reach, sorted(epoch.left_out & verdicts)
 
     @property
     def taking_part(self) -> frozenset[int]:
@@ -362,31 +370,52 @@ class Oracle:
     def pending(self, epoch: int) -> int:
         return len(self.taking_part - self.epochs[epoch].lessons)
 
-    def taught(self, numbers: frozenset[int]) -> Grades:
+    def taught(self, numbers: frozenset[int], left_out: LeftOut = frozenset()) -> Grades:
         """The documents that were right for each query, by these lessons."""
-        return self._judged(numbers, 1)
+        return self._judged(numbers, left_out, 1)
 
-    def wrong(self, numbers: frozenset[int]) -> Grades:
+    def wrong(self, numbers: frozenset[int], left_out: LeftOut = frozenset()) -> Grades:
         """The documents that were wrong for each query, and how wrong."""
-        return self._judged(numbers, -1)
+        return self._judged(numbers, left_out, -1)
 
-    def _judged(self, numbers: frozenset[int], side: int) -> Grades:
-        votes: dict[str, dict[str, dict[str | None, float]]] = {}
+    def _votes(self, numbers: frozenset[int], left_out: LeftOut) -> Votes:
+        """The last verdict of each actor."""
+        votes: Votes = {}
         for lesson in self.lessons:
             for id, said in lesson.verdicts.items():
-                if lesson.number in numbers and self._holds(id, said):
+                heard = lesson.number in numbers and (lesson.number, id) not in left_out
+                if heard and self._holds(id, said):
                     votes.setdefault(lesson.query, {}).setdefault(id, {})[lesson.actor] = said.grade
-        means = {query: {id: _mean(said.values()) for id, said in about.items()} for query, about in votes.items()}
+        return votes
+
+    def evidence(self, numbers: frozenset[int], left_out: LeftOut) -> dict[tuple[str, str], float]:
+        """What a verdict on a query and a document weighs: many lessons of one actor on a document weigh as three, if
+        there are other actors. The owner is trusted."""
+        votes = self._votes(numbers, left_out)
+        if len(_actors(votes)) < 2:
+            return {}
+        said = [(q, id, who, g > 0) for q, about in votes.items() for id in about for who, g in about[id].items() if g]
+        count, found = Counter((id, who, right) for _, id, who, right in said), dict[tuple[str, str], float]()
+        for query, id, who, right in said:
+            share = 1.0 if who is None else min(1.0, 3 / count[id, who, right])
+            found[query, id] = min(1.0, found.get((query, id), 0.0) + share)
+        return found
+
+    def _judged(self, numbers: frozenset[int], left_out: LeftOut, side: int) -> Grades:
+        votes = self._votes(numbers, left_out)
+        disputes = _disputes(votes) if len(_actors(votes)) > 1 else Counter[str | None]()
+        means = {query: {id: _mean(said, disputes) for id, said in about.items()} for query, about in votes.items()}
         judged = {
             query: {id: side * mean for id, mean in found.items() if side * mean > 0} for query, found in means.items()
         }
         return {query: found for query, found in judged.items() if found}
 
-    def units(self, numbers: frozenset[int]) -> dict[str, list[str]]:
-        """All units that these lessons gave with a query."""
+    def units(self, numbers: frozenset[int], left_out: LeftOut = frozenset()) -> dict[str, list[str]]:
+        """All units that these lessons gave with a query; those of a lesson that is left out in part are, too."""
         found: dict[str, set[str]] = {}
+        apart = {number for number, _ in left_out}
         for lesson in self.lessons:
-            if lesson.number in numbers:
+            if lesson.number in numbers - apart:
                 found.setdefault(lesson.query, set()).update(lesson.units)
         return {query: sorted(units) for query, units in found.items()}
 
@@ -423,7 +452,8 @@ class Oracle:
         """An epoch as far as it reaches a query."""
         if epoch.reach is None:
             return epoch
-        taught = {*self.taught(epoch.lessons), *self.wrong(epoch.lessons)}
+        said = epoch.lessons, epoch.left_out
+        taught = {*self.taught(*said), *self.wrong(*said)}
         likeness = [float(np.vecdot(_vector(query), _vector(text))) for text in taught]
         nearest = 1.0 if query in taught else max(likeness, default=-math.inf)
         if nearest < epoch.reach.threshold:
@@ -476,10 +506,10 @@ class Oracle:
         choice = epoch.choice.get(name, Choice())
         if choice.nothing:
             return None
-        key = (name, choice, epoch.lessons)
+        key = (name, choice, epoch.lessons, epoch.left_out)
         if key not in self._worked_out:
-            numbers = epoch.lessons
-            said = self.taught(numbers), self.wrong(numbers), self.units(numbers)
+            heard = epoch.lessons, epoch.left_out
+            said = self.taught(*heard), self.wrong(*heard), self.units(*heard), self.evidence(*heard)
             anchors = [id for id, number in self.numbers.items() if number <= choice.last_anchor]
             self._worked_out[key] = Learned(self._retriever(name), *said, choice, anchors)
         return self._worked_out[key]
@@ -489,9 +519,24 @@ def content(document: Document) -> Content:
     return document.title, document.text
 
 
-def _mean(grades: Iterable[float]) -> float:
-    votes = sorted(grade for grade in grades if grade)
-    return sum(votes) / len(votes) if votes else 0.0
+def _actors(votes: Votes) -> set[str | None]:
+    return {who for about in votes.values() for said in about.values() for who in said}
+
+
+def _disputes(votes: Votes) -> Counter[str | None]:
+    """How many verdicts of each actor somebody contradicts."""
+    every = ({who: g for who, g in said.items() if g} for about in votes.values() for said in about.values())
+    return Counter(who for said in every if len({g > 0 for g in said.values()}) > 1 for who in said)
+
+
+def _mean(said: Mapping[str | None, float], disputes: Counter[str | None]) -> float:
+    """The mean verdict. Who is contradicted often counts less where somebody contradicts; the owner does not."""
+    votes = sorted((grade, str(who), who) for who, grade in said.items() if grade)
+    if not votes:
+        return 0.0
+    disputed = disputes and votes[0][0] < 0 < votes[-1][0]
+    weights = [1 / disputes[who] if disputed and who is not None else 1.0 for *_, who in votes]
+    return sum(weight * grade for weight, (grade, *_) in zip(weights, votes, strict=True)) / sum(weights)
 
 
 def _shares(retriever: Retriever, units: Sequence[str], id: str) -> list[tuple[str, float]]:

@@ -91,6 +91,10 @@ def init(
         str | None,
         typer.Option(help="Metadata field that marks restricted documents: lessons on them affect no other document."),
     ] = None,
+    shared_feedback: Annotated[
+        bool,
+        typer.Option("--shared-feedback", help="Feedback without an actor comes from many people: limit its weight."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Create a memory. Without options: BM25 and WordLlama, fused."""
@@ -101,6 +105,8 @@ def init(
         settings: dict[str, Any] = {name: component(one) for name, one in parts.items() if one is not None}
         if restricted is not None:
             settings["restricted"] = restricted
+        if shared_feedback:
+            settings["shared_feedback"] = True
         if said or language is not None:
             settings["encoder"] = said if language is None else _with_language(said, language)
         with evokey.open(at, **settings) as memory:
@@ -306,7 +312,8 @@ def evolve(
         screen.say(f"{verdict}: {report.reason}")
         if report.taught is not None:
             screen.console.print(screen.report_table(report))
-        for line in screen.choice_lines(report):
+        left_out = screen.left_out_lines(report.actors_left_out, report.documents_left_out)
+        for line in (*screen.choice_lines(report), *left_out):
             screen.say(line)
 
 
@@ -394,6 +401,8 @@ def _account(account: accounting.Account, plot: Path | None) -> None:
         f"[dim]{'hubs':>10}[/]  most often in a top ten: {hubs.largest_before} → {hubs.largest_after} of "
         f"{hubs.queries} queries; skewness {hubs.skewness_before:.2f} → {hubs.skewness_after:.2f}"
     )
+    for line in screen.left_out_lines(account.actors_left_out, account.documents_left_out):
+        screen.say(line)
     if plot is not None:
         screen.say(f"plotted into {escape(str(plot))}")
 

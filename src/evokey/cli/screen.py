@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NoReturn, TypeVar
@@ -232,3 +232,13 @@ def choice_lines(report: EpochReport) -> Iterator[str]:
         if choice.unit_weight:
             parts.append(f"weight of expansion units {choice.unit_weight:g}")
         yield f"  [bold]{name}[/]: {', '.join(parts)}"
+
+
+def left_out_lines(actors: Mapping[str | None, int], documents: Mapping[str, int], most: int = 10) -> Iterator[str]:
+    """Whose lessons are not learned, and which documents do not learn from some."""
+    for kind, found in (("actor", actors), ("document", documents)):
+        for name, count in list(found.items())[:most]:
+            who = escape(str(name or "no actor named"))
+            yield f"  left out: {kind} [bold]{who}[/], {several(count, 'lesson')} that harm other questions"
+        if len(found) > most:
+            yield f"  left out: {len(found) - most} more {kind}s"

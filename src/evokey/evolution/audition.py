@@ -1,6 +1,6 @@
 """The audition: what do the lessons of each voice, and what each document learned, do to the questions of others?
 
-Some questions of every voice are asked on what the other folds taught, with a usual choice. A taught document that
+Some questions of every voice are asked on what the other folds taught, with two usual choices. A taught document that
 rises into a top ten changes the nDCG of that question, by the verdicts of the voice that asked it. The change is
 ascribed to the taught text of the document that is most like the question, and so to the voices that taught it; and,
 the other way round, to the voices that call that pair wrong. Then
@@ -15,9 +15,10 @@ The owner's lessons are never left out. All of it is a function of the set of le
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean, stdev
 
@@ -30,13 +31,12 @@ from evokey.evolution.judgements import Judgements
 from evokey.evolution.ndcg import CUTOFF, ideal_dcg
 from evokey.evolution.trial import Trial
 from evokey.evolution.voices import EVIDENCE, Voice, Voices
-from evokey.ledger.lessons import Vote
 from evokey.search.fusion import FUSION_DEPTH, Fusion
 from evokey.search.retriever import Retriever
-from evokey.types import Choice, LeftOut, Ranking, Scores
+from evokey.types import Choice, Ranking, Scores
 
-USUAL = Choice(spread=0.5, step=1.0, penalty=0.1)
-USUAL_WITH_UNITS = Choice(spread=0.5, step=1.0, unit_weight=1.0, penalty=0.1)
+USUAL, ROWS = Choice(spread=0.5, step=1.0, penalty=0.1), Choice(penalty=0.0)
+"""What is taught with: a usual choice, and taught questions kept as keys at their strongest."""
 QUESTIONS, LEAST_QUESTIONS = 400, 3
 """Questions that are asked at most, all voices together; and of each voice at least, if it has so many."""
 ENTERED = 0.02
@@ -47,8 +47,9 @@ WITNESSES = 3
 """Voices that must be affected before anything is left out."""
 HEAVY = 3
 """A voice with more than so many times the usual number of queries is auditioned."""
-NOTICEABLE, SURE = 0.01, 2.0
-"""The share of everybody's nDCG, and the number of standard errors, that voices must cost to be left out."""
+NOTICEABLE, SURE, LIKELY = 0.01, 2.0, 1.0
+"""What voices must cost others to be left out: a share of everybody's nDCG, all of them together; and a number of
+standard errors: surely if they teach, likely if they only contradict. Each alone must be likely to cost others."""
 Pools = Callable[[Retriever, Sequence[str]], Mapping[str, Ranking]]
 Rankings = Sequence[tuple[Ranking, float]]
 
@@ -92,15 +93,22 @@ class Effect:
     """Whether it came into the top ten without being right."""
 
 
-def audition(votes: Sequence[Vote], units: Mapping[str, Sequence[str]], voices: Voices, stage: Stage) -> LeftOut:
+Role = tuple[Voice, bool]
+"""A voice as far as it calls documents right, or wrong (False)."""
+Unwanted = tuple[frozenset[Role], frozenset[tuple[Voice, int]]]
+"""Roles to leave out, and voices that are left out of what one document learns."""
+NOBODY: Unwanted = frozenset(), frozenset()
+
+
+def audition(units: Mapping[str, Sequence[str]], voices: Voices, stage: Stage) -> Unwanted:
     """What is better left out."""
-    judges = Audition(votes, units, voices)
-    return judges.decide(stage) if judges.needed else LeftOut()
+    judges = Audition(units, voices)
+    return judges.decide(stage) if judges.needed else NOBODY
 
 
 class Audition:
-    def __init__(self, votes: Sequence[Vote], units: Mapping[str, Sequence[str]], voices: Voices) -> None:
-        self._votes, self._voices = votes, voices
+    def __init__(self, units: Mapping[str, Sequence[str]], voices: Voices) -> None:
+        self._voices = voices
         grades: dict[str, dict[int, float]] = {}
         for (query, number), said in sorted(voices.verdicts.items(), key=lambda one: one[0]):
             right = [grade for grade in said.values() if grade > 0]
@@ -151,23 +159,16 @@ class Audition:
         verdicts = ((number, self._voices.verdicts[query, number]) for number in self._lessons.grades[query])
         return {number: said[voice] for number, said in verdicts if said.get(voice, 0.0) > 0}
 
-    def decide(self, stage: Stage) -> LeftOut:
-        effects, before = self._perform(stage)
-        verdicts = self._crowded(effects)
-        unwanted = self._unwanted([one for one in effects if not self._blamed(one) <= verdicts], before)
-        lessons = frozenset(vote.lesson for vote in self._votes if vote.actor in unwanted)
-        named = (
-            (vote.lesson, number)
-            for vote in self._votes
-            if vote.lesson not in lessons
-            for number in vote.verdicts
-            if (number, vote.actor) in verdicts
-        )
-        return LeftOut(lessons, frozenset(named))
+    def decide(self, stage: Stage) -> Unwanted:
+        (effects, by_rows), before = self._perform(stage)
+        crowded = self._crowded(effects) | self._crowded(by_rows)
+        rest = [one for one in effects if not self._blamed(one) <= crowded]
+        teaching, contradicting = (self._unwanted(rest, right, before) for right in (True, False))
+        return frozenset(teaching | contradicting), frozenset(crowded)
 
     # ---- documents that enter too many questions
 
-    def _crowded(self, effects: Sequence[Effect]) -> set[tuple[int, Voice]]:
+    def _crowded(self, effects: Sequence[Effect]) -> set[tuple[Voice, int]]:
         """Documents that enter too many questions of others, each with the voices that insist on it."""
         shares = {number: self._share_entered(number, effects) for number in self._entered(effects)}
         touched = len({number for grades in self._lessons.grades.values() for number in grades})
@@ -175,7 +176,7 @@ class Audition:
         for number, share in shares.items():
             usual = (sum(shares.values()) - share) / max(touched - 1, 1)
             if share > max(ENTERED, TIMES_USUAL * usual):
-                found |= {(number, who) for who in self.insistent.get(number, ())}
+                found |= {(who, number) for who in self.insistent.get(number, ())}
         return found
 
     def _entered(self, effects: Iterable[Effect]) -> list[int]:
@@ -206,71 +207,66 @@ class Audition:
 
     # ---- voices that cost others more than they bring
 
-    def _unwanted(self, effects: Sequence[Effect], before: float) -> set[Voice]:
+    def _unwanted(self, effects: Sequence[Effect], right: bool, before: float) -> set[Role]:
         """Gains of voices that are left out themselves do not count: they may agree with each other only."""
-        found: set[Voice] = set()
-        while True:
-            net = self._net(effects, found)
-            more = {who for who in self.heavy if net[who][0] < 0 and len(net[who][1]) >= WITNESSES}
-            if more <= found:
-                break
+        roles, found = {(who, right) for who in self.heavy}, set[Role]()
+        while more := {role for role in roles - found if self._costs(effects, {role}, found) > LIKELY}:
             found |= more
-        return found if self._noticeable(effects, found, before) else set()
+        cost = self._changes(effects, found, found).values()
+        noticeable = len(cost) > 1 and fmean(cost) < -NOTICEABLE * before
+        return found if noticeable and self._costs(effects, found, found) > (SURE if right else LIKELY) else set()
 
-    def _net(self, effects: Iterable[Effect], without: set[Voice]) -> dict[Voice, tuple[float, set[tuple[Voice, str]]]]:
-        """What each heavy voice brings to the others, and who loses by it."""
-        total: dict[Voice, float] = dict.fromkeys(self.heavy, 0.0)
-        losers: dict[Voice, set[tuple[Voice, str]]] = {who: set() for who in self.heavy}
+    def _costs(self, effects: Iterable[Effect], group: set[Role], without: set[Role]) -> float:
+        """What a group of voices costs others, in standard errors; 0 if too few lose by it."""
+        changes = self._changes(effects, group, without).values()
+        if sum(change < 0 for change in changes) < WITNESSES:
+            return 0.0
+        error = stdev(changes) / math.sqrt(len(changes))
+        return -fmean(changes) / max(error, 1e-12)
+
+    def _changes(
+        self, effects: Iterable[Effect], group: set[Role], without: set[Role]
+    ) -> dict[tuple[Voice, str], float]:
+        """What the lessons of a group change for each other voice, without some voices."""
+        own = {who for who, _ in group | without}
+        others = [one for one in self.questions if one.voice not in own]
+        found = {one.witness: 0.0 for one in others}
         for one in effects:
-            if one.question.voice in without:
-                continue
-            for who, change in self._ascribe(one):
-                if who in total and who != one.question.voice:
-                    total[who] += one.question.weight * change
-                    if change < 0:
-                        losers[who].add(one.question.witness)
-        return {who: (total[who], losers[who]) for who in total}
+            if one.question.witness in found:
+                change = sum(part for role, part in self._ascribe(one) if role in group)
+                found[one.question.witness] += one.question.weight * change
+        return found
 
-    def _noticeable(self, effects: Iterable[Effect], group: set[Voice], before: float) -> bool:
-        """Whether a group of voices costs the others enough, and surely."""
-        lost = {one.witness: 0.0 for one in self.questions if one.voice not in group}
-        for one in effects:
-            if one.question.voice not in group:
-                change = sum(part for who, part in self._ascribe(one) if who in group)
-                lost[one.question.witness] += one.question.weight * change
-        if len(lost) < 2 or not group:
-            return False
-        mean, error = fmean(lost.values()), stdev(lost.values()) / len(lost) ** 0.5
-        return mean < -NOTICEABLE * before and mean < -SURE * error
-
-    def _blamed(self, effect: Effect) -> set[tuple[int, Voice]]:
+    def _blamed(self, effect: Effect) -> set[tuple[Voice, int]]:
         said = self._voices.verdicts[effect.taught_by, effect.document]
-        return {(effect.document, who) for who, grade in said.items() if grade > 0}
+        return {(who, effect.document) for who, grade in said.items() if grade > 0}
 
-    def _ascribe(self, effect: Effect) -> Iterator[tuple[Voice, float]]:
+    def _ascribe(self, effect: Effect) -> Iterator[tuple[Role, float]]:
         """Those who taught it share the change; those who contradict it would undo it."""
         said = self._voices.verdicts[effect.taught_by, effect.document]
         right, wrong = ([who for who, grade in said.items() if sign * grade > 0] for sign in (1, -1))
-        yield from ((who, effect.change / len(right)) for who in right)
-        yield from ((who, -effect.change / len(wrong)) for who in wrong)
+        yield from (((who, True), effect.change / len(right)) for who in right)
+        yield from (((who, False), -effect.change / len(wrong)) for who in wrong)
 
     # ---- asking
 
-    def _perform(self, stage: Stage) -> tuple[list[Effect], float]:
-        """The effects on all questions; and their mean nDCG@10 in the untaught index, voice by voice."""
+    def _perform(self, stage: Stage) -> tuple[list[list[Effect]], float]:
+        """The effects on all questions, of each choice; and their mean nDCG@10 in the untaught index, voice by
+        voice."""
         asked: dict[str, list[Question]] = {}
         for question in self.questions:
             asked.setdefault(question.query, []).append(question)
         pools = [stage.pools(one, sorted(asked)) for one in stage.retrievers]
         attributions = [attribute(one, self._lessons) for one in stage.retrievers]
-        effects, before = list[Effect](), 0.0
+        effects, before = [list[Effect](), list[Effect]()], 0.0
         for fold in split_folds(self._lessons.queries):
             parts = [one.leave_out(frozenset(fold)) for one in attributions]
             queries = [query for query in fold if query in asked]
             for scene in _ask(stage, parts, pools, self._lessons.only(queries)):
                 for question in asked[scene.query]:
                     before += question.weight * _ndcg(scene.untaught, question.grades)
-                    effects += scene.effects(question)
+                    for found, taught in zip(effects, scene.taught, strict=True):
+                        found += scene.effects(question, taught)
         return effects, before / sum(one.weight for one in self.questions)
 
 
@@ -280,19 +276,22 @@ class Scene:
 
     query: str
     untaught: list[int]
-    taught: list[int]
+    taught: Sequence[list[int]]
+    """By each choice."""
     nearest: Callable[[int], str | None]
     """The taught query of a document that is most like this one; None if it was taught nothing."""
 
-    def effects(self, question: Question) -> Iterator[Effect]:
-        after = _ndcg(self.taught, question.grades)
-        for rank, number in enumerate(self.taught[:CUTOFF]):
-            before = self.untaught.index(number) if number in self.untaught else len(self.untaught)
+    def effects(self, question: Question, taught: list[int]) -> Iterator[Effect]:
+        after = _ndcg(taught, question.grades)
+        for rank, number in enumerate(taught[:CUTOFF]):
+            before = self.untaught.index(number) if number in self.untaught else FUSION_DEPTH
             source = self.nearest(number) if rank < before else None
             if source is None:
                 continue
-            others = [one for one in self.taught if one != number]
-            change = after - _ndcg([*others[:before], number, *others[before:]], question.grades)
+            others = [one for one in taught if one != number]
+            if before < FUSION_DEPTH:
+                others.insert(before, number)
+            change = after - _ndcg(others, question.grades)
             entered = before >= CUTOFF and number not in question.grades
             yield Effect(question, number, source, change, entered)
 
@@ -303,13 +302,14 @@ def _ask(
     """The queries of a fold, on what the other folds taught."""
     both = list(zip(stage.retrievers, parts, strict=True))
     trials = [Trial(*one, queries, pool) for one, pool in zip(both, pools, strict=True)]
-    usual = USUAL_WITH_UNITS if parts[0].has_units else USUAL
-    before, after = ([one.rankings(choice, FUSION_DEPTH) for one in trials] for choice in (NOTHING, usual))
+    units = 1.0 if parts[0].has_units else 0.0
+    choices = NOTHING, replace(USUAL, unit_weight=units), replace(ROWS, unit_weight=units)
+    ranked = [[one.rankings(choice, FUSION_DEPTH) for one in trials] for choice in choices]
     likeness = np.zeros((len(queries.queries), len(parts[0].texts)))
     for weight, one in zip(stage.fusion.untaught, both, strict=True):
         likeness += weight * _likeness(*one, queries.queries)
     for place, query in enumerate(queries.queries):
-        untaught, taught = (_fuse(stage.fusion, [one[place] for one in some]) for some in (before, after))
+        untaught, *taught = (_fuse(stage.fusion, [one[place] for one in some]) for some in ranked)
         yield Scene(query, untaught, taught, Nearest(parts, likeness[place]))
 
 

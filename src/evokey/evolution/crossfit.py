@@ -53,7 +53,7 @@ class CrossFit:
         # No exception for a protected query: it is scored with documents outside its pool, too.
         self.protected = self.score(data.protected, deep=True)
         self.folds = [
-            self._held_out(lessons.only(queries), trainer.train(settings, fold) if trainer else {})
+            self._held_out(lessons, queries, trainer.train(settings, fold) if trainer else {})
             for fold, queries in enumerate(split_folds(lessons.queries))
         ]
         self.taught = self.score(lessons.only(sample(lessons.jurors, TAUGHT_SAMPLE)))
@@ -71,10 +71,11 @@ class CrossFit:
         """A trial of these queries on everything taught."""
         return Trial(self.retriever, self._attribution, queries, self.pools, self._all_lenses, deep=deep)
 
-    def _held_out(self, queries: Judgements, lenses: dict[LensId, Lens]) -> Trial:
+    def _held_out(self, lessons: Judgements, fold: Sequence[str], lenses: dict[LensId, Lens]) -> Trial:
         """A trial of the queries of one fold, on what the other folds taught."""
-        others = self._attribution.leave_out(frozenset(queries.queries))
-        return Trial(self.retriever, others, queries.only(sample(queries.jurors, FOLD_SAMPLE)), self.pools, lenses)
+        others, jury = self._attribution.leave_out(frozenset(fold)), set(lessons.jurors)
+        queries = lessons.only(sample([query for query in fold if query in jury], FOLD_SAMPLE))
+        return Trial(self.retriever, others, queries, self.pools, lenses)
 
     def choices(self) -> list[Choice]:
         """The grid, without choices that make a protected query worse."""

@@ -49,7 +49,7 @@ class Judgements:
         return self.queries if self.jury is None else [query for query in self.queries if query in self.jury]
 
     def only(self, queries: Sequence[str]) -> Judgements:
-        return Judgements({query: self.grades[query] for query in queries}, self.units, jury=self.jury)
+        return Judgements({query: self.grades[query] for query in queries}, self.units)
 
 
 def merge_votes(votes: Iterable[Vote], units: Mapping[str, Sequence[str]], voices: Voices | None = None) -> Judgements:

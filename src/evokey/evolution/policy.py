@@ -111,15 +111,20 @@ class Log:
     @cached_property
     def _read(self) -> tuple[Sequence[Vote], Mapping[str, Sequence[str]], frozenset[int]]:
         """Votes and units of the lessons that are heard; and the restricted documents that lessons name."""
-        lessons, gone = self.ledger.lessons, self.left_out.lessons | {lesson for lesson, _ in self.left_out.verdicts}
-        said = self.up_to, self.omitted | gone
+        lessons, said = self.ledger.lessons, (self.up_to, self.omitted | {lesson for lesson, _ in self.left_out})
         with self.ledger.read():
-            votes = drop(lessons.votes(self.up_to, self.omitted), self.left_out)
+            votes = drop(lessons.votes(self.up_to, self.omitted), self._left_out)
             if self.restricted is None:
                 return votes, lessons.units(*said), frozenset()
             restricted = lessons.restricted(self.restricted)
             public = list(select(votes, restricted, inside=False))
             return public, public_units(lessons.unit_lessons(*said), restricted), restricted
+
+    @property
+    def _left_out(self) -> set[tuple[int, int]]:
+        """What is left out, with the numbers that its documents have today."""
+        numbers = self.ledger.documents.find({document for _, document in self.left_out})
+        return {(lesson, numbers[document]) for lesson, document in self.left_out if document in numbers}
 
     @cached_property
     def successes(self) -> Sequence[Success]:

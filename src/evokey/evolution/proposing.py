@@ -15,7 +15,7 @@ from evokey.evolution.restricted import RestrictedJudgements
 from evokey.ledger.ledger import Ledger
 from evokey.search.index import Index
 from evokey.search.retriever import Retriever
-from evokey.types import ALL_HEARD, EpochReport, LeftOut, Ranking
+from evokey.types import ALL_HEARD, EpochReport, Ranking
 
 SEARCHED = 256
 """Queries of the traffic that a policy is shown."""
@@ -23,34 +23,47 @@ SEARCHED = 256
 
 def propose(index: Index, ledger: Ledger, policy: Policy, log: Log, *, keep: bool = True) -> EpochReport:
     """What evolve would publish of these lessons. keep: write the pools that were made."""
-    left_out = _audition(index, ledger, log, keep=keep) if getattr(policy, "auditions", False) else ALL_HEARD
-    heard = log.leave_out(left_out)
+    heard = _audition(index, ledger, log, keep=keep) if getattr(policy, "auditions", False) else log
     report, apart = _judge(index, ledger, policy, heard.taught, keep=keep), _count_restricted(log.restricted_judgements)
-    report = _name_left_out(report, ledger, log, left_out)
+    actors, documents = name_left_out(heard)
+    report = replace(report, left_out=heard.left_out, actors_left_out=actors, documents_left_out=documents)
     reason = report.reason + _learned_apart(apart) + _left_out(report) + on_hold(len(ledger.lessons.held()))
     return replace(report, reason=reason, restricted=apart)
 
 
-def _audition(index: Index, ledger: Ledger, log: Log, *, keep: bool) -> LeftOut:
-    """What is better left out, where several voices teach."""
+def _audition(index: Index, ledger: Ledger, log: Log, *, keep: bool) -> Log:
+    """The lessons without those that are better left out, where several voices teach."""
     if log.voices is None:
-        return ALL_HEARD
+        return log
 
     def make_pools(retriever: Retriever, queries: Sequence[str]) -> Mapping[str, Ranking]:
         return pools_.update(retriever, queries, ledger.pools, index.position, index.live, keep=keep)
 
-    return audition(log.votes, log.units, log.voices, Stage(index.retrievers, index.fusion, make_pools))
+    roles, of_document = audition(log.units, log.voices, Stage(index.retrievers, index.fusion, make_pools))
+    verdicts = {
+        (vote.lesson, number)
+        for vote in log.votes
+        for number, grade in vote.verdicts.items()
+        if (vote.actor, grade > 0) in roles or (grade > 0 and (vote.actor, number) in of_document)
+    }
+    ids = ledger.documents.fetch({number for _, number in verdicts})
+    return log.leave_out(frozenset((lesson, ids[number].id) for lesson, number in verdicts))
 
 
-def _name_left_out(report: EpochReport, ledger: Ledger, log: Log, left_out: LeftOut) -> EpochReport:
-    """The report with the names of those who are left out."""
-    if not left_out:
-        return report
-    lessons = {vote.lesson: vote.actor for vote in log.votes}
-    actors = Counter(lessons[number] for number in left_out.lessons)
-    ids = ledger.documents.fetch({number for _, number in left_out.verdicts})
-    documents = Counter(ids[number].id for _, number in left_out.verdicts if number in ids)
-    return replace(report, left_out=left_out, actors_left_out=dict(actors), documents_left_out=dict(documents))
+def name_left_out(log: Log) -> tuple[dict[str | None, int], dict[str, int]]:
+    """Actors of lessons that are left out, and documents that do not learn from them, each with the number of these
+    lessons, most first."""
+    votes = {vote.lesson: vote for vote in log.leave_out(ALL_HEARD).votes} if log.left_out else {}
+    numbers = log.ledger.documents.find({document for _, document in log.left_out})
+    actors = Counter(
+        votes[lesson].actor for lesson in sorted({lesson for lesson, _ in log.left_out}) if lesson in votes
+    )
+    documents = Counter(
+        document
+        for lesson, document in sorted(log.left_out)
+        if lesson in votes and votes[lesson].verdicts.get(numbers.get(document, -1), 0.0) > 0
+    )
+    return dict(actors.most_common()), dict(documents.most_common())
 
 
 def _left_out(report: EpochReport) -> str:

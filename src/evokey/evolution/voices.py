@@ -14,13 +14,12 @@ shared by many people.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from evokey.evolution.folds import sample
 from evokey.ledger.lessons import Vote
-from evokey.types import LeftOut
 
 EVIDENCE = 3
 """Lessons of one voice on one document that count in full; more share the weight of so many."""
@@ -120,17 +119,14 @@ class Voices:
         return frozenset(query for queries in chosen for query in queries)
 
 
-def drop(votes: Sequence[Vote], left_out: LeftOut) -> Sequence[Vote]:
-    """The votes without what is left out."""
+def drop(votes: Sequence[Vote], left_out: Collection[tuple[int, int]]) -> Sequence[Vote]:
+    """The votes without some verdicts, each given by its lesson and the number of its document."""
     return [kept for vote in votes if (kept := _drop(vote, left_out)).verdicts] if left_out else votes
 
 
-def _drop(vote: Vote, left_out: LeftOut) -> Vote:
-    if vote.lesson in left_out.lessons:
-        return vote._replace(verdicts={})
-    gone = [number for number in vote.verdicts if (vote.lesson, number) in left_out.verdicts]
-    kept = {number: grade for number, grade in vote.verdicts.items() if number not in gone}
-    return vote._replace(verdicts=kept) if gone else vote
+def _drop(vote: Vote, left_out: Collection[tuple[int, int]]) -> Vote:
+    kept = {number: grade for number, grade in vote.verdicts.items() if (vote.lesson, number) not in left_out}
+    return vote if len(kept) == len(vote.verdicts) else vote._replace(verdicts=kept)
 
 
 def _by_name(voice: Voice) -> tuple[bool, str]:

@@ -33,6 +33,7 @@ import numpy as np
 
 from evokey.errors import UnknownComponent
 from evokey.evolution.folds import sample
+from evokey.evolution.proposing import name_left_out
 from evokey.ledger.lessons import Credit
 from evokey.memory import Memory
 from evokey.search.index import Index
@@ -153,6 +154,11 @@ class Account:
     taught: Hubness
     neutral: Hubness
     together: Hubness
+    actors_left_out: Mapping[str | None, int]
+    """Actors whose lessons are not learned, because they harm what others ask, and how many lessons of each."""
+    documents_left_out: Mapping[str, int]
+    """Documents that do not learn from some lessons, because they would enter too many other questions, and how
+    many."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -169,10 +175,11 @@ def _report(memory: Memory, asked: int, named: int) -> Account:
     index, epoch = memory.index, memory.epochs()[stats.epoch]
     view = index.view(epoch.number)
     after = view.overlays
-    log = memory.composer.log(epoch.lessons_to, epoch.omitted)
+    log = memory.composer.log(epoch.lessons_to, epoch.omitted, epoch.left_out)
+    verdicts = {(vote.lesson, number) for vote in log.votes for number in vote.verdicts} if epoch.choice else set()
     apart = frozenset(index.restricted.tolist())
-    said = latest_verdicts(log.ledger.lessons.credits(epoch.lessons_to, epoch.omitted))
-    said = [one for one in said if epoch.choice or one.number in apart]
+    said = latest_verdicts(memory.ledger.lessons.credits(epoch.lessons_to, epoch.omitted))
+    said = [one for one in said if (one.lesson, one.number) in verdicts or one.number in apart]
     credits = [one for one in said if one.grade > 0]
     heard = said if any(choice.demotion for choice in epoch.choice.values()) else credits
     reader = Reader(memory, index)
@@ -186,6 +193,7 @@ def _report(memory: Memory, asked: int, named: int) -> Account:
     titles = reader.documents(best)
     numbered = Counter(credit.number for credit in credits)
     together = [a + b for a, b in zip(found["taught"], found["neutral"], strict=True)]
+    actors, documents = name_left_out(log)
     return Account(
         epoch=epoch.number,
         documents=stats.documents,
@@ -198,6 +206,8 @@ def _report(memory: Memory, asked: int, named: int) -> Account:
         taught=reader.hubness(found["taught"], learned, named),
         neutral=reader.hubness(found["neutral"], learned, named),
         together=reader.hubness(together, learned, named),
+        actors_left_out=actors,
+        documents_left_out=documents,
     )
 
 

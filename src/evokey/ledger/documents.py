@@ -91,7 +91,7 @@ class Documents:
     def numbers(self, ids: Iterable[str], among: Numbers | None = None) -> dict[str, int]:
         """Number by id; an id that is not here, or not among those given, is an error naming it."""
         wanted = list(dict.fromkeys(ids))
-        found = {row["id"]: row["number"] for row in self._rows("id", wanted, ("id", "number"))}
+        found = self.find(wanted)
         if among is not None:
             found = {id: number for id, number in found.items() if number in among}
         missing = [id for id in wanted if id not in found]
@@ -99,6 +99,10 @@ class Documents:
             names = ", ".join(map(shown, missing[:3])) + (f" (and {len(missing) - 3} more)" if missing[3:] else "")
             raise UnknownDocument(f"no document has the id {names}; add it first, or check the spelling")
         return {id: found[id] for id in wanted}
+
+    def find(self, ids: Iterable[str]) -> dict[str, int]:
+        """Number by id, of those that are here."""
+        return {row["id"]: row["number"] for row in self._rows("id", list(ids), ("id", "number"))}
 
     def fetch(self, numbers: Iterable[int]) -> dict[int, Document]:
         """Those of them that are there."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from evokey.ledger.database import Database
-from evokey.types import ALL_HEARD, Choice, Epoch, LeftOut, Reach
+from evokey.types import Choice, Epoch, Reach
 
 RENAMED = {
     "handicap": "penalty",
@@ -22,7 +22,7 @@ RENAMED = {
 }
 """Names of a choice and a reach in ledgers of earlier versions."""
 
-COLUMNS = "number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach, left_out"
+COLUMNS = "number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach"
 
 
 class Epochs:
@@ -39,7 +39,7 @@ class Epochs:
         row = self._db.one(f"SELECT {COLUMNS} FROM epochs WHERE number = ?", (number,))
         if row is None:
             raise LookupError(f"the ledger has no epoch {number}")
-        return _epoch(row)
+        return self._with_left_out([_epoch(row)])[0]
 
     @property
     def asked(self) -> tuple[int, frozenset[int]]:
@@ -52,7 +52,19 @@ class Epochs:
 
     def all(self) -> list[Epoch]:
         """Oldest first, the untaught one included."""
-        return [UNTAUGHT, *map(_epoch, self._db.all(f"SELECT {COLUMNS} FROM epochs ORDER BY number"))]
+        found = [_epoch(row) for row in self._db.all(f"SELECT {COLUMNS} FROM epochs ORDER BY number")]
+        return [UNTAUGHT, *self._with_left_out(found)]
+
+    def _with_left_out(self, epochs: list[Epoch]) -> list[Epoch]:
+        """The same, with the verdicts that they leave out."""
+        found: dict[int, set[tuple[int, str]]] = {one.number: set() for one in epochs}
+        first = min(found, default=0)
+        rows = self._db.all(
+            "SELECT epoch, lesson, document FROM left_out WHERE epoch BETWEEN ? AND ?", (first, max(found, default=0))
+        )
+        for epoch, lesson, document in rows:
+            found[epoch].add((lesson, document))
+        return [replace(one, left_out=frozenset(found[one.number])) if found[one.number] else one for one in epochs]
 
     def marks(self, up_to: int) -> list[int]:
         """Where earlier evolves ended, up to a lesson: the batches of a replay."""
@@ -67,11 +79,15 @@ class Epochs:
         choice = json.dumps({name: asdict(one) for name, one in epoch.choice.items()})
         written = (choice, json.dumps(dict(epoch.weights)), epoch.time, json.dumps(dict(epoch.report)))
         reach = None if epoch.reach is None else json.dumps(asdict(epoch.reach))
-        return self._db.insert(
-            "INSERT INTO epochs(kind, lessons_to, choice, weights, time, report, omitted, reach, left_out)"
-            " VALUES (?,?,?,?,?,?,?,?,?)",
-            (epoch.kind, epoch.lessons_to, *written, _ranges(epoch.omitted), reach, _write_left_out(epoch.left_out)),
-        )
+        with self._db.write():
+            number = self._db.insert(
+                "INSERT INTO epochs(kind, lessons_to, choice, weights, time, report, omitted, reach)"
+                " VALUES (?,?,?,?,?,?,?,?)",
+                (epoch.kind, epoch.lessons_to, *written, _ranges(epoch.omitted), reach),
+            )
+            rows = [(number, *verdict) for verdict in sorted(epoch.left_out)]
+            self._db.run_many("INSERT INTO left_out VALUES (?,?,?)", rows)
+        return number
 
     @property
     def redacted(self) -> int:
@@ -87,11 +103,11 @@ UNTAUGHT = Epoch(0, "untaught", 0, {}, {}, 0.0, {})
 
 
 def _epoch(row: tuple[Any, ...]) -> Epoch:
-    number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach, left_out = row
+    number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach = row
     chosen = {name: Choice(**_current_names(one)) for name, one in json.loads(choice).items()}
     told = (json.loads(weights), time, json.loads(report), bool(redacted))
     near = None if reach is None else Reach(**_current_names(json.loads(reach)))
-    return Epoch(number, kind, lessons_to, chosen, *told, _numbers(omitted), near, _read_left_out(left_out))
+    return Epoch(number, kind, lessons_to, chosen, *told, _numbers(omitted), near)
 
 
 def _current_names(stored: dict[str, Any]) -> dict[str, Any]:
@@ -111,22 +127,3 @@ def _ranges(numbers: Iterable[int]) -> str:
 
 def _numbers(ranges: str) -> frozenset[int]:
     return frozenset(number for first, last in json.loads(ranges) for number in range(first, last + 1))
-
-
-def _write_left_out(left_out: LeftOut) -> str | None:
-    """NULL where nothing is left out."""
-    if not left_out:
-        return None
-    by_document: dict[int, list[int]] = {}
-    for lesson, document in left_out.verdicts:
-        by_document.setdefault(document, []).append(lesson)
-    verdicts = {document: _ranges(lessons) for document, lessons in sorted(by_document.items())}
-    return json.dumps({"lessons": _ranges(left_out.lessons), "verdicts": verdicts})
-
-
-def _read_left_out(stored: str | None) -> LeftOut:
-    if stored is None:
-        return ALL_HEARD
-    found = json.loads(stored)
-    verdicts = ((lesson, int(one)) for one, ranges in found["verdicts"].items() for lesson in _numbers(ranges))
-    return LeftOut(_numbers(found["lessons"]), frozenset(verdicts))

@@ -70,7 +70,7 @@ def _compare(folder: Path, stored: Settings, said: Mapping[str, Any]) -> Setting
                 f"everywhere, write restricted = {json.dumps(value)} at the top of {folder / FILE}, then run: "
                 f"evokey evolve"
             )
-        if name in ("traffic", "restricted"):
+        if name in ("traffic", "restricted", "shared_feedback"):
             agrees = getattr(stored, name) == value
         else:
             agrees = _take(stored, name, value, objects)

@@ -13,7 +13,7 @@ from evokey.registry import Options
 from evokey.settings.values import FORMAT, PARTS, RetrieverSettings, Settings, check, spell
 
 FILE = "evokey.toml"
-KNOWN = {*PARTS, "format", "retriever", "at", "policy_options", "traffic", "restricted"}
+KNOWN = {*PARTS, "format", "retriever", "at", "policy_options", "traffic", "restricted", "shared_feedback"}
 OWN_KEYS = frozenset({"encoder", "keys", "store", "keys_options"})
 """What a [[retriever]] says of itself; the rest are options of its encoder."""
 
@@ -67,6 +67,7 @@ def read(path: Path) -> Settings:
             tuple(_table(path, table) for table in tables) or default.retrievers,
             traffic=found.get("traffic", default.traffic),
             restricted=found.get("restricted"),
+            shared_feedback=found.get("shared_feedback", default.shared_feedback),
             format=found.get("format", FORMAT),
             **parts,
         )
@@ -113,6 +114,7 @@ def to_toml(settings: Settings) -> str:
     if settings.traffic != default.traffic:
         top["traffic"] = settings.traffic
     top["restricted"] = settings.restricted
+    top["shared_feedback"] = settings.shared_feedback or None
     lines = _lines(top)
     for one in settings.retrievers:
         # Options stand beside the encoder's name, or with it where their names would clash.

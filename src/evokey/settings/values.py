@@ -54,6 +54,9 @@ class Settings:
     restricted: str | None = None
     """A field of the metadata: a document that has it, neither empty nor false, is restricted. What is taught about
     it stays its own (docs/permissions.md)."""
+    shared_feedback: bool = False
+    """Whether feedback without an actor comes from many people: then no more trust is put in it than in a named actor
+    (docs/voices.md)."""
     format: int = field(default=FORMAT, compare=False)
     """Of a memory that is there: how it is made stays as it was then, where a later format makes it otherwise."""
     objects: Mapping[tuple[str, str], Any] = field(default_factory=dict, compare=False, repr=False)
@@ -74,7 +77,7 @@ def settings_of(**said: Any) -> Settings:
     if store is not None:
         retrievers = _place_store(retrievers, spell("store", store), objects)
     parts: dict[str, Any] = {part: spell(part, said[part]) for part in PARTS if said.get(part) is not None}
-    plain = {name: said[name] for name in ("traffic", "restricted") if said.get(name) is not None}
+    plain = {name: said[name] for name in ("traffic", "restricted", "shared_feedback") if said.get(name) is not None}
     return check(Settings(tuple(retrievers), objects=objects, **parts, **plain), trusted=True)
 
 
@@ -146,6 +149,8 @@ def check(settings: Settings, *, trusted: bool = False) -> Settings:
         raise InvalidSettings("a memory needs at least one encoder")
     if type(settings.traffic) is not int or settings.traffic < 0:
         raise InvalidSettings(f"traffic is how many searched queries are kept, 0 or more, not {settings.traffic!r}")
+    if type(settings.shared_feedback) is not bool:
+        raise InvalidSettings(f"shared_feedback is true or false, not {settings.shared_feedback!r}")
     for kind, one in settings.components():
         if one["name"] != OBJECT:
             registry.component(kind, one["name"])
