@@ -20,6 +20,7 @@ import numpy as np
 
 from evokey.encoders.bm25 import BM25
 from evokey.encoders.wordllama import WordLlamaEncoder
+from evokey.ledger.signature import THERE, Signature
 from evokey.types import Choice, Document, LeftOut, Reach, Vectors
 
 K1, B = 0.9, 0.4
@@ -420,7 +421,11 @@ class Oracle:
         return {query: sorted(units) for query, units in found.items()}
 
     def _holds(self, id: str, said: Verdict) -> bool:
-        return id in self.documents and content(self.documents[id]) == said.content
+        """Whether a document still has the text that a verdict is about, or most of it."""
+        if id not in self.documents:
+            return False
+        now = content(self.documents[id])
+        return now == said.content or _signature(said.content).share_in(_signature(now)) >= THERE
 
     # ---- answering
 
@@ -517,6 +522,10 @@ class Oracle:
 
 def content(document: Document) -> Content:
     return document.title, document.text
+
+
+def _signature(text: Content) -> Signature:
+    return Signature.of("\n".join(text))
 
 
 def _actors(votes: Votes) -> set[str | None]:
