@@ -34,6 +34,9 @@ faults: $(VENV)/dev  ## Inject 10,000 faults of 12 kinds (docs/faults.md); kill 
 forget-check: $(VENV)/dev  ## Search every byte of 100 memories after a forget; makes benchmarks/results/forget.json (minutes)
 	@$(BIN)/python tests/faults/forget.py
 
+fuzz-files: $(VENV)/dev  ## Read 5,000 damaged files of every kind; makes benchmarks/results/fuzz-files.json (minutes)
+	@$(BIN)/python tests/faults/fuzz_files.py
+
 filters: $(VENV)/dev  ## Time filters among 260,000 documents; makes benchmarks/results/filters.json (minutes)
 	@$(BIN)/python benchmarks/filters.py
 
@@ -54,4 +57,4 @@ bench: $(VENV)/dev  ## Make benchmarks/results again, and the tables of README a
 clean:  ## Remove what was made
 	rm -rf $(VENV) dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo test faults forget-check filters lint package bench clean
+.PHONY: help demo test faults forget-check fuzz-files filters lint package bench clean

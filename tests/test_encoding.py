@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 from wire import Reply, Wire, embeddings
 
 import evokey
+from evokey.cli import adding
 from evokey.cli import app as cli
 from evokey.errors import DocumentRefused, ServiceFailed
 from evokey.inspect import doctor
@@ -455,7 +456,7 @@ def test_an_interrupted_add_says_which_documents_are_in(
         return len(documents)
 
     whole = evokey.Memory.add
-    monkeypatch.setattr(cli, "BATCH", 20)
+    monkeypatch.setattr(adding, "BATCH", 20)
     with monkeypatch.context() as patched:
         patched.setattr(evokey.Memory, "add", add)
         stopped = CliRunner().invoke(cli.app, ["add", str(lines), "--at", str(tmp_path / "kb"), "--json"])
@@ -474,7 +475,7 @@ def test_an_add_that_is_refused_says_which_documents_are_in(
 ) -> None:
     opened(encoder=paid(server)).close()
     lines.write_text(lines.read_text().replace("document 33", "document 33 forbidden"))
-    monkeypatch.setattr(cli, "BATCH", 20)
+    monkeypatch.setattr(adding, "BATCH", 20)
     refused = CliRunner().invoke(cli.app, ["add", str(lines), "--at", str(tmp_path / "kb"), "--json"])
     said = json.loads(refused.stdout)
     assert said["error"] == "DocumentRefused" and "'d33'" in said["message"]

@@ -52,6 +52,7 @@ from evokey.types import (
     Hit,
     LearnReport,
     Lesson,
+    Source,
     Stats,
 )
 
@@ -149,11 +150,11 @@ class Memory:
         documents: Iterable[Document | Mapping[str, Any]],
         vectors: Any = None,
         progress: Callable[[float], None] | None = None,
-        sources: Mapping[str, str] | None = None,
+        sources: Mapping[str, Source] | None = None,
     ) -> int:
         """Insert documents, or replace those with the same id: all of them, or none and an error. Returns how many were
         given. `progress` is told the share that is encoded, from 0 to 1; the logger "evokey" says so too, in its INFO.
-        `sources` notes the file that a document was read from: its path, by id.
+        `sources` notes the file that a document was read from, by id.
         """
         self._check_open()
         batch = [checks.document(one) for one in documents]
@@ -191,10 +192,20 @@ class Memory:
         self._check_open()
         return self.ledger.sources.paths(checks.ids(ids))
 
-    def ids_from(self, paths: Iterable[str]) -> dict[str, str]:
-        """Of those files that documents here were read from, the document's id."""
+    def files(self, paths: Iterable[str]) -> dict[str, tuple[str, Source]]:
+        """Of those files that a document was read from, its id, and the file as it was then."""
         self._check_open()
-        return self.ledger.sources.ids(checks.ids(paths, "paths"))
+        return self.ledger.sources.at(checks.ids(paths, "paths"))
+
+    def files_below(self, folder: str) -> dict[str, str]:
+        """Ids of the documents that were read from files below a folder, by path."""
+        self._check_open()
+        return self.ledger.sources.below(folder)
+
+    def note_files(self, sources: Mapping[str, Source]) -> None:
+        """Files of documents, by id, that were touched and hold what they held."""
+        with self._write():
+            self.ledger.sources.note(sources)
 
     def __len__(self) -> int:
         self._check_open()

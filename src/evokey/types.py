@@ -74,6 +74,20 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """The file that a document was read from, as it was then."""
+
+    path: str
+    size: int = -1
+    modified: int = 0
+    """In nanoseconds, as the file system says."""
+    hash: str = ""
+    """Of the bytes."""
+    reader: int = 0
+    """Version of the reader."""
+
+
+@dataclass(frozen=True, slots=True)
 class KeyText:
     """A text by which a document is found: one row of its keys."""
 

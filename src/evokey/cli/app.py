@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,13 +13,12 @@ from rich.markup import escape
 
 import evokey
 from evokey import checks, ingest
-from evokey.cli import allow, bench, lessons, loop, reading, screen, travel
+from evokey.cli import adding, allow, bench, lessons, loop, screen, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
 from evokey.cli.options import HERE, AsJson, At, Reader, Where, component, existing, filter_of, parse_grade
-from evokey.errors import EvokeyError, InvalidInput, UnknownDocument
+from evokey.errors import InvalidInput
 from evokey.inspect import accounting
-from evokey.memory import Memory
 from evokey.registry import Named
 from evokey.settings import Settings
 from evokey.types import Document, Hit
@@ -34,7 +31,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-BATCH = 2_000
 LLM_COUNTERS = ("calls", "calls_saved", "false_hits", "tokens", "money")
 """What stats shows only where a language model was called, or a call was saved."""
 EXPORTED = {"number", "verifier", "time", "held"}
@@ -122,74 +118,6 @@ def init(
 def _with_language(encoders: list[Named], language: str) -> list[Named]:
     wanted = encoders or [one.name for one in Settings().retrievers]
     return [{"name": "bm25", "language": language} if one == "bm25" else one for one in wanted]
-
-
-@app.command()
-def add(
-    paths: Annotated[
-        list[Path], typer.Argument(help="JSONL, CSV, text or Markdown files, folders of these, BEIR folders.")
-    ],
-    root: Annotated[
-        Path | None,
-        typer.Option(help="Ids of text and Markdown files are paths below this folder. Default: the parent of PATHS."),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--replace", help="Replace a document with the same id even if it came from another file.")
-    ] = False,
-    at: At = HERE,
-    as_json: AsJson = False,
-) -> None:
-    """Add documents, or replace those with the same id. Creates the memory if there is none."""
-    with screen.report_errors(as_json):
-        found = reading.read(paths, root)
-        with evokey.open(at) as memory:
-            found = reading.settle(memory, found, root, overwrite=overwrite)
-            documents = [document for document, _ in found.documents]
-            _add_all(memory, documents, found.sources, as_json)
-            size = len(memory)
-        if as_json:
-            skipped = [{"path": str(one.path), "reason": one.reason} for one in found.skipped]
-            screen.emit({"added": len(documents), "repeated": found.repeated, "documents": size, "skipped": skipped})
-            return
-        screen.say(f"added {screen.several(len(documents), 'document')}; the memory holds {size}")
-        reading.show_skipped(found)
-
-
-def _add_all(memory: Memory, documents: list[Document], sources: Mapping[str, str], as_json: bool) -> None:
-    """In batches, each stored completely or not at all; an error says how many are stored."""
-    start = 0
-    try:
-        with screen.bar("indexing", as_json, len(documents)) as show:
-            for start in range(0, len(documents), BATCH):
-                batch = documents[start : start + BATCH]
-                memory.add(batch, progress=partial(_show_share, show, start, len(batch)), sources=sources)
-    except EvokeyError as error:
-        raise type(error)(f"{error} {_describe_stored(memory, documents, start)}") from error
-    except KeyboardInterrupt:
-        screen.exit_interrupted(_describe_stored(memory, documents, start), as_json)
-
-
-def _show_share(show: Callable[[int], None], start: int, size: int, share: float) -> None:
-    show(start + round(share * size))
-
-
-def _has(memory: Memory, document: Document) -> bool:
-    try:
-        return memory.get(document.id) == document
-    except UnknownDocument:
-        return False
-
-
-def _describe_stored(memory: Memory, documents: list[Document], start: int) -> str:
-    """How many are stored, counting the batch that was interrupted if it was committed."""
-    last = documents[start : start + BATCH]
-    count = start + len(last) if all(_has(memory, one) for one in last) else start
-    if not count:
-        return f"None of the {len(documents)} documents was added."
-    return (
-        f"The first {count} of {len(documents)} documents are added, up to {documents[count - 1].id!r}. Run the same "
-        f"command again for the rest: what is stored already is not encoded again."
-    )
 
 
 @app.command()
@@ -408,5 +336,13 @@ def _account(account: accounting.Account, plot: Path | None) -> None:
 
 
 app.add_typer(bench.app, name="bench")
-for command in (demo, *loop.COMMANDS, *lessons.COMMANDS, *allow.COMMANDS, *parts_.COMMANDS, *travel.COMMANDS):
+for command in (
+    adding.add,
+    demo,
+    *loop.COMMANDS,
+    *lessons.COMMANDS,
+    *allow.COMMANDS,
+    *parts_.COMMANDS,
+    *travel.COMMANDS,
+):
     app.command()(command)

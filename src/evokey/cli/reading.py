@@ -3,91 +3,149 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.markup import escape
-
 import evokey
 from evokey import checks, ingest
-from evokey.cli import screen
 from evokey.errors import InvalidDocument
-from evokey.ingest import File, Skipped
-from evokey.types import Document
-
-NAMED = 5
-"""Skipped files that are named for each reason."""
+from evokey.ingest import ChildReader, File, Selection, Skipped
+from evokey.types import Document, Source
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    documents: Sequence[tuple[Document, File]]
+class Found:
+    """Files under the paths that were named."""
+
+    files: Sequence[File]
     skipped: Sequence[Skipped]
-    repeated: int = 0
+    folders: Sequence[str]
+    """Those of the paths that are folders."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A file that no document can be made of."""
+
+    path: Path
+    error: InvalidDocument
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Documents of files that hold many, with ids of their own."""
+
+    documents: Mapping[str, tuple[Document, File]]
+    repeated: int
     """Documents that a later one in the same file replaces."""
-
-    @property
-    def sources(self) -> dict[str, str]:
-        """Path by id, of the documents whose id is a path."""
-        return {one.id: file.source for one, file in self.documents if ingest.named_by_path(file)}
+    failed: Sequence[Failed]
 
 
-def read(paths: Iterable[Path], root: Path | None) -> Reading:
-    """All documents, checked before the first is added."""
-    listings = [ingest.listing(path, root) for path in paths]
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What became of the files that are one document each, by id."""
+
+    to_read: Mapping[str, tuple[File, Source]]
+    unchanged: int
+    touched: Mapping[str, Source]
+    """Files with another time that hold what they held."""
+    gone: Mapping[str, str]
+    """Files that are no more: path → id."""
+
+
+def look(paths: Iterable[Path], root: Path | None, selection: Selection) -> Found:
+    paths = list(paths)
+    listings = [ingest.listing(path, root, selection) for path in paths]
     files = {file.path: file for one in reversed(listings) for file in reversed(one.files)}
-    documents = [(document, file) for file in reversed(files.values()) for document in _documents(file)]
     skipped = dict.fromkeys(one for listing in listings for one in listing.skipped if one.path not in files)
-    return _unique(Reading(documents, list(skipped)))
+    folders = [os.path.abspath(path) for path in paths if path.is_dir()]  # noqa: PTH100 - links keep their names
+    return Found(list(reversed(files.values())), list(skipped), folders)
 
 
-def _documents(file: File) -> Iterator[Document]:
-    for document in ingest.documents(file):
+def read_checked(file: File, child: ChildReader) -> Iterator[Document]:
+    for document in ingest.documents(file, child):
         try:
             yield checks.document(document)
         except InvalidDocument as error:
             raise InvalidDocument(f"{file.path}: {error}") from error
 
 
-def _unique(found: Reading) -> Reading:
+def read_records(found: Found, child: ChildReader) -> Records:
     """An id that two files give is an error; given twice in one file, the later one counts."""
     latest: dict[str, tuple[Document, File]] = {}
-    for document, file in found.documents:
-        _, other = latest.get(document.id, (document, file))
-        if other != file:
-            both = ingest.named_by_path(file) and ingest.named_by_path(other)
-            way_out = _separate(file.path, other.path) if both else "change one of the ids"
-            raise InvalidDocument(f"{other.path} and {file.path} both give a document {document.id!r}; {way_out}")
-        latest[document.id] = document, file
-    repeated = found.repeated + len(found.documents) - len(latest)
-    return replace(found, documents=list(latest.values()), repeated=repeated)
+    failed, count = list[Failed](), 0
+    for file in found.files:
+        if ingest.named_by_path(file):
+            continue
+        try:
+            documents = list(read_checked(file, child))
+        except InvalidDocument as error:
+            failed.append(Failed(file.path, error))
+            continue
+        for document in documents:
+            _check_single(document.id, file, latest.get(document.id, (document, file))[1])
+            latest[document.id] = document, file
+        count += len(documents)
+    return Records(latest, count - len(latest), failed)
 
 
-def settle(memory: evokey.Memory, found: Reading, root: Path | None, *, overwrite: bool) -> Reading:
-    """The ids under which the memory knows these files, or has none of that name."""
-    known = memory.ids_from(found.sources.values())
+def _check_single(id: str, file: File, other: File) -> None:
+    if other != file:
+        both = ingest.named_by_path(file) and ingest.named_by_path(other)
+        way_out = _separate(file.path, other.path) if both else "change one of the ids"
+        raise InvalidDocument(f"{other.path} and {file.path} both give a document {id!r}; {way_out}")
+
+
+def name_files(
+    memory: evokey.Memory, found: Found, records: Records, root: Path | None, *, overwrite: bool
+) -> dict[str, File]:
+    """The ids of files that are one document each: those under which the memory knows them, or new ones."""
+    files = [file for file in found.files if ingest.named_by_path(file)]
+    known = {path: id for path, (id, _) in memory.files(file.source for file in files).items()}
     if root is None:
-        _check_unrooted(memory, found, known)
-    named = [(_keep_id(document, file, known, root), file) for document, file in found.documents]
-    settled = _unique(replace(found, documents=named))
+        _check_unrooted(memory, {file.id: file.source for file in files}, known)
+    named: dict[str, File] = {}
+    for file in files:
+        id = _keep_id(file, known, root)
+        _, other = records.documents.get(id, (None, named.get(id, file)))
+        _check_single(id, file, other)
+        named[id] = replace(file, id=id)
     if not overwrite:
-        _check_sources(memory, settled.sources)
-    return settled
+        _check_sources(memory, {id: file.source for id, file in named.items()})
+    return named
 
 
-def _keep_id(document: Document, file: File, known: dict[str, str], root: Path | None) -> Document:
+def _keep_id(file: File, known: Mapping[str, str], root: Path | None) -> str:
     """A file that was added before keeps its id."""
-    id = known.get(file.source, document.id)
-    if id == document.id or not ingest.named_by_path(file):
-        return document
-    if root is not None:
+    id = known.get(file.source, file.id)
+    if id != file.id and root is not None:
         raise InvalidDocument(
-            f"{file.path} is in the memory as {id!r}, and --root would add it again as {document.id!r}; "
+            f"{file.path} is in the memory as {id!r}, and --root would add it again as {file.id!r}; "
             f"without --root it is replaced where it is"
         )
-    return replace(document, id=id, metadata={**document.metadata, "path": id})
+    return id
+
+
+def compare(memory: evokey.Memory, found: Found, named: Mapping[str, File]) -> Changes:
+    """Which files have changed: by size and time, and where these differ by what they hold."""
+    known = memory.files(file.source for file in named.values())
+    to_read, touched, unchanged = dict[str, tuple[File, Source]](), dict[str, Source](), 0
+    for id, file in named.items():
+        owner, before = known.get(file.source, ("", Source("")))
+        now = ingest.source(file)
+        if owner == id and before == replace(now, hash=before.hash):
+            unchanged += 1
+            continue
+        now = ingest.source(file, ingest.file_bytes(file.path))
+        if owner == id and (before.hash, before.reader) == (now.hash, now.reader):
+            touched[id] = now
+        else:
+            to_read[id] = file, now
+    here = {file.source for file in found.files}
+    below = {path: id for folder in found.folders for path, id in memory.files_below(folder).items()}
+    gone = {path: id for path, id in below.items() if path not in here and not os.path.lexists(path)}
+    return Changes(to_read, unchanged, touched, gone)
 
 
 def _check_sources(memory: evokey.Memory, sources: dict[str, str]) -> None:
@@ -106,9 +164,9 @@ def _check_sources(memory: evokey.Memory, sources: dict[str, str]) -> None:
             )
 
 
-def _check_unrooted(memory: evokey.Memory, found: Reading, known: dict[str, str]) -> None:
+def _check_unrooted(memory: evokey.Memory, named: Mapping[str, str], known: Mapping[str, str]) -> None:
     """Memories of the first evokey have ids without the folder's name: the same files must not come in twice."""
-    bare = {id.partition("/")[2]: path for id, path in found.sources.items() if path not in known and "/" in id}
+    bare = {id.partition("/")[2]: path for id, path in named.items() if path not in known and "/" in id}
     for id, source in memory.sources(bare).items():
         if source is None and memory.get(id).metadata.get("path") == id:
             folder = Path(bare[id][: -len(id) - 1])
@@ -124,20 +182,3 @@ def _separate(one: Path, other: Path) -> str:
     except ValueError:  # two drives have no common path
         example = ""
     return f"tell them apart with --root DIR (ids are paths below DIR){example}"
-
-
-def show_skipped(found: Reading) -> None:
-    if found.repeated:
-        screen.say(f"{screen.several(found.repeated, 'document')} came twice in a file: the later one counts")
-    by_reason = defaultdict[str, list[Path]](list)
-    for one in found.skipped:
-        by_reason[one.reason].append(one.path)
-    for reason, paths in by_reason.items():
-        names = ", ".join(map(_short, paths[:NAMED]))
-        more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
-        screen.say(f"[yellow]skipped[/] {screen.several(len(paths), 'file')} {reason}: {escape(names)}{more}")
-
-
-def _short(path: Path) -> str:
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from evokey import checks
 from evokey.errors import InvalidDocument, InvalidInput
-from evokey.ingest.listing import JSONL, MARKDOWN, TABLES, File, listing
-from evokey.keys import markdown
-from evokey.types import Document
+from evokey.ingest.child import ChildReader
+from evokey.ingest.content import Content
+from evokey.ingest.encoding import decode as decode_any
+from evokey.ingest.kinds import JSONL, KINDS, TABLES, kind_of
+from evokey.ingest.language import language_of
+from evokey.ingest.listing import File, listing
+from evokey.ingest.readers import markdown, text
+from evokey.types import Document, Source
 
 FIELDS = ("id", "_id", "text", "title", "metadata")
 LONGEST_FILE = 4 * checks.LONGEST_TEXT
 LONGEST_LINE = 16 * checks.LONGEST_TEXT
 """Bytes; a character may take 4 in a text, and 12 where JSON writes it as two escapes."""
+LARGEST_FILE = 256_000_000
+"""Bytes of a file that holds more than its text: a PDF, a Word file, a notebook, a page."""
+READER = 1
+"""The version of the readers: files that an earlier one has read are read again."""
+HERE = {"markdown": markdown.read, "text": text.read}
+"""Readers that need no process of their own."""
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][-+][0-9]{1,4})?")
 
 
 def read(path: Path, root: Path | None = None) -> Iterator[Document]:
     """The documents of a file or a folder, one by one."""
-    for file in listing(path, root).files:
-        yield from documents(file)
+    with ChildReader() as child:
+        for file in listing(path, root).files:
+            yield from documents(file, child)
 
 
-def documents(file: File) -> Iterator[Document]:
+def documents(file: File, child: ChildReader) -> Iterator[Document]:
     """The documents of one file: a line, a row or the whole of it is one."""
     ending = file.path.suffix.lower()
     if ending in JSONL:
@@ -39,20 +54,52 @@ def documents(file: File) -> Iterator[Document]:
     elif ending in TABLES:
         yield from _table(file.path, TABLES[ending])
     else:
-        text = decode(str(file.path), _bytes(file.path, LONGEST_FILE))
-        heading = markdown.title(text) if ending in MARKDOWN else ""
-        title = heading if 0 < len(heading) <= checks.LONGEST_TITLE else file.path.stem
-        yield Document(file.id, text, title, {"path": file.id})
+        yield _whole(file, child)
 
 
 def named_by_path(file: File) -> bool:
-    """Whether the document of this file is called by its path, and not by an id inside."""
-    return file.path.suffix.lower() not in JSONL | set(TABLES)
+    """Whether the file is one document, which is called by its path, and not by an id inside."""
+    return file.path.suffix.lower() in KINDS
+
+
+def source(file: File, data: bytes | None = None) -> Source:
+    """A file as it is now; with what it holds, if that is given."""
+    about = _stat(file.path)
+    held = "" if data is None else hashlib.sha256(data).hexdigest()
+    return Source(file.source, about.st_size, about.st_mtime_ns, held, READER)
+
+
+def _whole(file: File, child: ChildReader) -> Document:
+    kind = kind_of(file.path)
+    if kind in HERE:
+        try:
+            content = HERE[kind](file_bytes(file.path, LONGEST_FILE), file.path)
+        except ValueError as error:
+            raise InvalidDocument(f"{file.path} cannot be read as {kind}: {error}") from error
+    else:
+        _check_size(file.path, LARGEST_FILE)
+        content = child.read(file.path, kind)
+    title = " ".join(content.title.split())
+    return Document(
+        file.id,
+        content.text,
+        title if 0 < len(title) <= checks.LONGEST_TITLE else file.path.stem,
+        _metadata(file, kind, content),
+        content.sections,
+    )
+
+
+def _metadata(file: File, kind: str, content: Content) -> dict[str, Any]:
+    """What the file says of itself comes before what is found out; path and kind are never its own."""
+    modified = datetime.fromtimestamp(int(_stat(file.path).st_mtime), UTC)
+    language = None if kind == "code" else language_of(content.text)
+    found = {"modified": modified.isoformat(), **({"language": language} if language else {})}
+    return {**found, **content.metadata, "path": file.id, "kind": kind}
 
 
 def _table(path: Path, separator: str) -> Iterator[Document]:
     """A table with a header line; cells that are no field of evokey's own become metadata, numbers as numbers."""
-    lines = io.StringIO(decode(str(path), _bytes(path)), newline="")
+    lines = io.StringIO(_decode_table(path), newline="")
     rows = csv.DictReader(lines, delimiter=separator, strict=True)
     try:
         for name, count in Counter(rows.fieldnames or ()).most_common(1):
@@ -123,12 +170,31 @@ def _document(where: str, found: Mapping[str, Any]) -> Document:
     return Document(str(id), found["text"], title, own | dict(metadata))
 
 
-def _bytes(path: Path, most: int | None = None) -> bytes:
+def _decode_table(path: Path) -> str:
     try:
-        size = path.stat().st_size
-        if most is not None and size > most:
-            raise InvalidDocument(f"{path} has {size:,} bytes; over {most:,} are too many for one document: split it")
+        return decode_any(file_bytes(path))[0]
+    except ValueError as error:
+        raise InvalidDocument(f"{path} cannot be read as a table: {error}") from error
+
+
+def file_bytes(path: Path, most: int | None = None) -> bytes:
+    try:
+        if most is not None:
+            _check_size(path, most)
         return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _check_size(path: Path, most: int) -> None:
+    size = _stat(path).st_size
+    if size > most:
+        raise InvalidDocument(f"{path} has {size:,} bytes; over {most:,} are too many for one document: split it")
+
+
+def _stat(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
     except OSError as error:
         raise _unreadable(path, error) from error
 

@@ -1,8 +1,9 @@
 """Which files a path stands for, what each is called, and what was left out.
 
-The id of a text or Markdown file is its path below a named root: of a folder that is added, the folder above it, so
+The id of a file that is one document is its path below a named root: of a folder that is added, the folder above it, so
 that `notes/` gives `notes/today.md`; of a single file its own folder; or the root that the caller names.
-Links inside a folder are not followed: they may lead out of it, or in circles. Hidden files and folders are left out.
+Links inside a folder are not followed: they may lead out of it, or in circles. Hidden files and folders are left out,
+and so is what .gitignore leaves out, or the caller.
 """
 
 from __future__ import annotations
@@ -15,16 +16,14 @@ from pathlib import Path
 from typing import NoReturn
 
 from evokey.errors import InvalidDocument
+from evokey.ingest.ignoring import EVERYTHING, Rules, Selection
+from evokey.ingest.kinds import EXTRA, KNOWN, lacking
 
-JSONL = {".jsonl", ".ndjson"}
-TABLES = {".csv": ",", ".tsv": "\t"}
-MARKDOWN = {".md", ".markdown"}
-TEXT = {".txt", ".text"}
-KNOWN = JSONL | set(TABLES) | MARKDOWN | TEXT
 BEIR = "corpus.jsonl"
 BEIR_PARTS = {BEIR, "queries.jsonl", "qrels"}
 UNKNOWN, LINK, SPECIAL = "of unknown kind", "behind a link", "of a special kind (pipe, socket or device)"
 BESIDE = f"beside {BEIR}, which is read alone"
+LACKING = f"of a kind that needs: {EXTRA}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +51,11 @@ class Listing:
     skipped: tuple[Skipped, ...] = ()
 
 
-def listing(path: Path, root: Path | None = None) -> Listing:
+def listing(path: Path, root: Path | None = None, selection: Selection = EVERYTHING) -> Listing:
     """The files to read under a path, in the order of their names."""
     whole = _absolute(path)
     if whole.is_dir():
-        return _folder(path, whole, root)
+        return _folder(path, whole, root, selection)
     if not os.path.lexists(whole):
         raise InvalidDocument(f"{path} does not exist")
     if whole.suffix.lower() not in KNOWN:
@@ -65,11 +64,13 @@ def listing(path: Path, root: Path | None = None) -> Listing:
         )
     if not whole.is_file():
         raise InvalidDocument(f"{path} is a pipe, socket, device or broken link, not a file; add a file in its place")
+    if lacking(whole):
+        raise InvalidDocument(f"{path} is {LACKING}")
     return Listing((File(whole, _id(whole, root or whole.parent)),))
 
 
-def _folder(said: Path, folder: Path, root: Path | None) -> Listing:
-    found = list(_walk(folder))
+def _folder(said: Path, folder: Path, root: Path | None, selection: Selection) -> Listing:
+    found = sorted(_walk(folder, Rules(folder, selection)))
     if (folder / BEIR).is_file():
         parts = [(path, reason) for path, reason in found if path.relative_to(folder).parts[0] not in BEIR_PARTS]
         skipped = tuple(Skipped(path, reason or BESIDE) for path, reason in parts)
@@ -83,15 +84,20 @@ def _folder(said: Path, folder: Path, root: Path | None) -> Listing:
     )
 
 
-def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
+def _walk(folder: Path, rules: Rules) -> Iterator[tuple[Path, str]]:
     """Everything below a folder that is not hidden, with the reason to leave it out, or none."""
-    found = []
     for above, folders, names in os.walk(folder, onerror=_refuse):
+        here = Path(above)
+        rules.enter(here)
         folders[:] = [name for name in folders if not name.startswith(".")]
-        links = [name for name in folders if Path(above, name).is_symlink()]
-        names = [name for name in names if not name.startswith(".")]
-        found += [(path, _reason(path)) for path in (Path(above, name) for name in (*links, *names))]
-    yield from sorted(found)
+        links = [name for name in folders if (here / name).is_symlink()]
+        closed = {name: reason for name in folders if (reason := rules.reason(here / name, folder=True))}
+        folders[:] = [name for name in folders if name not in closed]
+        yield from ((here / name, reason) for name, reason in closed.items() if name not in links)
+        for name in (*links, *names):
+            if not name.startswith("."):
+                path = here / name
+                yield path, _reason(path) or rules.reason(path, folder=False)
 
 
 def _reason(path: Path) -> str:
@@ -100,7 +106,9 @@ def _reason(path: Path) -> str:
         return LINK
     if not stat.S_ISREG(mode):
         return SPECIAL
-    return "" if path.suffix.lower() in KNOWN else UNKNOWN
+    if path.suffix.lower() not in KNOWN:
+        return UNKNOWN
+    return LACKING if lacking(path) else ""
 
 
 def _refuse(error: OSError) -> NoReturn:
