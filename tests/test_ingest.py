@@ -191,6 +191,12 @@ def test_other_encodings_than_utf8_are_recognised(tmp_path: Path, name: str, enc
     assert ("encoding" in document.metadata) == (encoding != "utf-8-sig")
 
 
+def test_a_damaged_place_does_not_make_utf8_another_encoding(tmp_path: Path) -> None:
+    said = "Der Bäcker und die Bäckerin grüßen über die Straße. " * 3
+    document = only(write(tmp_path / "a.md", said.encode() + b"\xff end"))
+    assert document.text == f"{said}\ufffd end" and "encoding" not in document.metadata
+
+
 @pytest.mark.parametrize("name", ["picture.txt", "picture.md", "picture.csv"])
 def test_what_is_no_text_is_named(tmp_path: Path, name: str) -> None:
     file = write(tmp_path / name, b"\x89PNG\r\n\x1a\n\x00\x00\x00\xff")

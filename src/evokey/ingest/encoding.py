@@ -34,6 +34,8 @@ def decode(data: bytes, declared: str | None = None) -> tuple[str, str]:
             raise ValueError(
                 f"it is not a text (byte {error.start} is {data[error.start : error.start + 1]!r})"
             ) from error
+    if (text := _mostly_utf8(data)) is not None:
+        return text, "utf-8"
     name = _known(declared) or _guess(data)
     return data.decode(name, "replace"), name
 
@@ -42,6 +44,14 @@ def declared_in(data: bytes) -> str | None:
     """The encoding that a page of HTML names in its beginning."""
     found = DECLARED.search(data[:2_048])
     return found[1].decode("ascii") if found else None
+
+
+def _mostly_utf8(data: bytes) -> str | None:
+    """UTF-8 with a few damaged places; None where what is beyond ASCII is no UTF-8."""
+    text = data.decode("utf-8", "replace")
+    damaged = text.count("\ufffd")
+    beyond = sum(sign > "\x7f" for sign in text) - damaged
+    return text if beyond > 10 * damaged else None
 
 
 def _known(declared: str | None) -> str | None:
