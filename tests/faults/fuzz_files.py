@@ -27,9 +27,12 @@ from typing import Any
 
 import docx
 
-from evokey import checks
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from ingest.small_pdf import pdf
+
+from evokey.cli.reading import read_checked
 from evokey.errors import InvalidDocument
-from evokey.ingest import ChildReader, File, documents
+from evokey.ingest import ChildReader, File
 from evokey.ingest.kinds import KINDS
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "fuzz-files.json"
@@ -139,7 +142,9 @@ def sound_files() -> dict[str, list[bytes]]:
             b"<html lang=en><body><main><h1>T</h1><p>x</p><table><tr><td>1</td></tr></table></main></body></html>"
         ],
         "code": [b'"""Doc."""\n\n\nclass A:\n    def f(self) -> int:\n        return 1\n'],
-        "pdf": [],
+        "pdf": [
+            pdf(*(f"A line of page {n}.\nAnd one more." for n in range(many)), title="R") for many in (1, 2, 9, 40)
+        ],
     }
 
 
@@ -161,23 +166,18 @@ def seeds(chance: random.Random, *, real: bool) -> dict[str, list[bytes]]:
     found = sound_files()
     for kind, files in (real_files(chance) if real else {}).items():
         found[kind] += files
-    if not found["pdf"]:
-        sys.path.insert(0, str(Path(__file__).parents[1]))
-        from ingest.test_readers import pdf
-
-        found["pdf"] = [pdf("On the first page.\nMore.", "On the second."), pdf("Alone")]
     return found
 
 
 def read(file: File, child: ChildReader) -> str:
     """What came of a file; an error that does not name it is a finding of its own."""
     try:
-        for document in documents(file, child):
-            checks.document(document)
+        for _ in read_checked(file, child):
+            pass
     except InvalidDocument as error:
         if "its reader ended" in str(error):
             return "ended"
-        return "refused" if str(file.path) in str(error) or "document " in str(error) else "unnamed"
+        return "refused" if str(file.path) in str(error) else "unnamed"
     return "read"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import docx
 import pytest
+from ingest.small_pdf import pdf
 
 import evokey
 from evokey.errors import InvalidDocument
@@ -32,26 +33,6 @@ def read(reader: ChildReader, folder: Path, name: str, content: str | bytes) -> 
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     [document] = documents(File(path, name), reader)
     return document
-
-
-def pdf(*pages: str, title: str = "") -> bytes:
-    """A small PDF with a line of text for each line of each page."""
-    objects = ["<< /Type /Catalog /Pages 2 0 R >>", ""]
-    objects.append("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
-    kids = []
-    for page in pages:
-        lines = "".join(f"({line}) Tj 0 -14 Td " for line in page.split("\n"))
-        stream = f"BT /F1 12 Tf 72 720 Td {lines} ET"
-        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
-        kids.append(f"{len(objects) + 1} 0 R")
-        objects.append(
-            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {len(objects)} 0 R "
-            f"/Resources << /Font << /F1 3 0 R >> >> >>"
-        )
-    objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>"
-    objects.append(f"<< /Title ({title}) /Author (Ada) >>")
-    made = b"%PDF-1.4\n" + b"".join(f"{n} 0 obj\n{one}\nendobj\n".encode() for n, one in enumerate(objects, 1))
-    return made + f"trailer << /Root 1 0 R /Info {len(objects)} 0 R /Size {len(objects) + 1} >>\n%%EOF".encode()
 
 
 def word(document: Any) -> bytes:
