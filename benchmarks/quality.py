@@ -136,6 +136,22 @@ def groups() -> str:
     return table(head, rows)
 
 
+def few() -> str:
+    """The first lessons: what taught, other questions about the same documents, and unrelated ones."""
+    by = {(row["set"], row["encoder"], row["taught"], row["policy"]): row for row in bench("few")["streams"]}
+    rows = []
+    for name, encoder, lessons, policy in by:
+        if policy != "guarded" or not lessons:
+            continue
+        sides = [by[name, encoder, lessons, one] for one in ("none", "guarded")]
+        groups = []
+        for group in ("again", "related", "unrelated"):
+            before, after = (side[group] for side in sides)
+            groups.append("" if before is None or after is None else f"{before:.3f} → {after:.3f}")
+        rows.append([name, encoder, str(lessons), *groups])
+    return table(["set", "retriever", "lessons", "taught questions", "related questions", "unrelated questions"], rows)
+
+
 def negatives() -> str:
     """What was wrong is named too, against the same lessons without it."""
     rows = []
@@ -172,6 +188,7 @@ TABLES = {
     "minilm": minilm,
     "official": official,
     "noise": noise,
+    "few": few,
     "negatives": negatives,
     "groups": groups,
     "answers": answers,

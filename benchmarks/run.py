@@ -80,7 +80,7 @@ BENCHES: dict[str, list[tuple[str, str]]] = {
 SHOWN = {
     "holdout": "tables.json budget.svg cost.svg gains-holdout-0.5.svg quality-holdout-0.5.svg wins-holdout-0.5.svg",
     "shown": "tables.json",
-    "few": "few.svg",
+    "few": "tables.json few.svg",
     "noise": "tables.json",
     "wrong": "tables.json",
     "official": "tables.json gains-official.svg quality-official.svg wins-official.svg",
