@@ -181,9 +181,20 @@ def read(file: File, child: ChildReader) -> str:
     return "read"
 
 
+def _is_sound(folder: Path, kind: str, data: bytes, child: ChildReader) -> bool:
+    """Whether it is read undamaged; a PDF of images only is not."""
+    path = folder / f"seed{ENDINGS[kind]}"
+    path.write_bytes(data)
+    return read(File(path, path.name), child) == "read"
+
+
 def fuzz(folder: Path, each: int, seed: int, *, real: bool) -> dict[str, Any]:
     chance = random.Random(seed)
     sound = seeds(chance, real=real)
+    with ChildReader(SECONDS, MEMORY) as child:
+        sound = {
+            kind: [data for data in files if _is_sound(folder, kind, data, child)] for kind, files in sound.items()
+        }
     everything = [data for files in sound.values() for data in files if data]
     kinds: dict[str, Any] = {}
     with ChildReader(SECONDS, MEMORY) as child:

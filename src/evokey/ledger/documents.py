@@ -192,8 +192,8 @@ class Documents:
             return NOTHING
         alike = f"NOT ({self._db.dialect.is_number})" if True in texts else self._db.dialect.is_number
         conditions = " AND ".join(f"value {one.operator} ?" for one in bounds)
-        sql = f"SELECT number FROM facts WHERE field = ? AND {alike} AND {conditions}"
-        return _sorted(self._db.all(sql, (bounds[0].field, *(one.value for one in bounds))))
+        values = (bounds[0].field, *(one.value for one in bounds))
+        return self._stating(f"field = ? AND {alike} AND {conditions}", values)
 
     def _compare(self, compared: Compare) -> Numbers:
         if compared.operator == "!=" and compared.value is None:
@@ -205,17 +205,24 @@ class Documents:
         return np.setdiff1d(self.live(), numbers, assume_unique=True)
 
     def _holding(self, field: str) -> Numbers:
-        return _sorted(self._db.all("SELECT number FROM facts WHERE field = ?", (field,)))
+        return self._stating("field = ?", (field,))
+
+    def _stating(self, condition: str, values: Sequence[Any]) -> Numbers:
+        """Of the documents with a fact that meets a condition. In one text: a row for each takes twice the time."""
+        (told,) = self._db.one(f"SELECT {self._db.dialect.join_texts('number')} FROM facts WHERE {condition}", values)
+        return np.unique(np.fromstring(told or "", np.int64, sep=","))
 
     def _containing(self, compared: Compare) -> Numbers:
         text = f"NOT ({self._db.dialect.is_number}) AND {self._db.dialect.contains}"
-        sql = f"SELECT number FROM facts WHERE field = ? AND {text}"
-        return _sorted(self._db.all(sql, (compared.field, compared.value)))
+        return self._stating(f"field = ? AND {text}", (compared.field, compared.value))
 
     def _equal(self, compared: Compare) -> Numbers:
         values = [value for value in compared.values if value is not None]
-        sql = "SELECT number FROM facts WHERE value IN {} AND field = ?"
-        found = _sorted(self._db.find(sql, values, compared.field))
+        if len(values) == 1:
+            found = self._stating("field = ? AND value = ?", (compared.field, values[0]))
+        else:
+            sql = "SELECT number FROM facts WHERE value IN {} AND field = ?"
+            found = _sorted(self._db.find(sql, values, compared.field))
         if len(values) < len(compared.values):
             found = np.union1d(found, self._others(self._holding(compared.field)))
         return found
