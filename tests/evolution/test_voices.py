@@ -95,11 +95,24 @@ def test_who_names_one_document_for_everything_is_not_learned_from(
     assert "spam" not in {one.document for one in account.pupils}
 
 
+@pytest.mark.parametrize("actor", ["ada", None])
+def test_one_who_names_one_document_for_everything_harms_no_single_other(opened: Opener, actor: str | None) -> None:
+    alone, attacked = opened("alone"), opened("attacked")
+    lessons = [{**one, "actor": actor} for one in honest()]
+    teach(alone, lessons)
+    told = teach(attacked, [*lessons, *flood()])
+    assert set(told.documents_left_out) == {"spam"} and spammed(attacked) <= 0.02
+    assert found_first(attacked) >= found_first(alone) - 0.01
+
+
 @pytest.mark.parametrize("encoder", ["bm25", ["bm25", "wordllama"]])
-def test_one_actor_who_calls_everything_wrong_undoes_nothing(opened: Opener, encoder: str | list[str]) -> None:
+@pytest.mark.parametrize("people", [1, 20])
+def test_one_actor_who_calls_everything_wrong_undoes_nothing(
+    opened: Opener, encoder: str | list[str], people: int
+) -> None:
     alone, attacked = opened("alone", encoder=encoder), opened("attacked", encoder=encoder)
-    teach(alone, honest())
-    assert teach(attacked, [*honest(), *contradict(honest())]).published
+    teach(alone, honest(people))
+    assert teach(attacked, [*honest(people), *contradict(honest())]).published
     assert found_first(attacked) >= found_first(alone) - 0.02
 
 
@@ -179,10 +192,17 @@ def test_who_contradicts_many_counts_less_in_each_dispute() -> None:
     wrong = [(f"q{n}", "troll", {n: -1.0}) for n in range(5)]
     said = votes(*right, *wrong)
     merged = merge_votes(said, {}, Voices.of(said))
-    assert merged.grades == {f"q{n}": {n: pytest.approx((1 - 1 / 5) / (1 + 1 / 5))} for n in range(5)}
+    assert merged.grades == {f"q{n}": {n: pytest.approx((1 - 0.1) / (1 + 0.1))} for n in range(5)}
     assert not merged.wrong
-    one = votes(right[0], ("q0", "ann", {0: -1.0}), right[1])
-    assert "q0" not in merge_votes(one, {}, Voices.of(one)).grades  # as it was: one against one says nothing
+
+
+def test_it_takes_two_to_undo_what_one_taught() -> None:
+    one = votes(("q", "ada", {1: 1.0}), ("q", "bo", {1: -1.0}))
+    assert merge_votes(one, {}, Voices.of(one)).grades == {"q": {1: pytest.approx(1 / 3)}}
+    two = votes(("q", "ada", {1: 1.0}), ("q", "bo", {1: -1.0}), ("q", "cy", {1: -1.0}))
+    assert not merge_votes(two, {}, Voices.of(two)).grades
+    owner = votes(("q", "ada", {1: 1.0}), ("q", None, {1: -1.0}))
+    assert not merge_votes(owner, {}, Voices.of(owner)).grades
 
 
 def test_the_owner_wins_a_dispute_with_an_actor_of_many() -> None:

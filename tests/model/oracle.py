@@ -539,12 +539,15 @@ def _disputes(votes: Votes) -> Counter[str | None]:
 
 
 def _mean(said: Mapping[str | None, float], disputes: Counter[str | None]) -> float:
-    """The mean verdict. Who is contradicted often counts less where somebody contradicts; the owner does not."""
+    """The mean verdict. Who is contradicted often counts less where somebody contradicts, and "wrong" half; the owner
+    does not."""
     votes = sorted((grade, str(who), who) for who, grade in said.items() if grade)
     if not votes:
         return 0.0
     disputed = disputes and votes[0][0] < 0 < votes[-1][0]
-    weights = [1 / disputes[who] if disputed and who is not None else 1.0 for *_, who in votes]
+    weights = [
+        (0.5 if grade < 0 else 1.0) / disputes[who] if disputed and who is not None else 1.0 for grade, _, who in votes
+    ]
     return sum(weight * grade for weight, (grade, *_) in zip(weights, votes, strict=True)) / sum(weights)
 
 

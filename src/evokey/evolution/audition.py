@@ -44,7 +44,7 @@ ENTERED = 0.02
 TIMES_USUAL = 3
 """or this multiple of what documents enter on the mean, if that is more."""
 WITNESSES = 3
-"""Voices that must be affected before anything is left out."""
+"""Voices that must be affected before anything is left out; questions, if there are hardly so many voices."""
 HEAVY = 3
 """A voice with more than so many times the usual number of queries is auditioned."""
 NOTICEABLE, SURE, LIKELY = 0.01, 2.0, 1.0
@@ -72,11 +72,8 @@ class Question:
     grades: Mapping[int, float]
     weight: float
     """All questions of a voice together weigh 1; each of the owner's does."""
-
-    @property
-    def witness(self) -> tuple[Voice, str]:
-        """Who is affected. Questions of the owner count one by one."""
-        return (None, self.query) if self.voice is None else (self.voice, "")
+    witness: tuple[Voice, str]
+    """Who is affected: a voice; or a question, of the owner or where there are few voices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +145,15 @@ class Audition:
     @cached_property
     def questions(self) -> list[Question]:
         queries, found = self._voices.queries, []
+        few = len(queries) <= 2 * WITNESSES
         most = max(LEAST_QUESTIONS, QUESTIONS // max(len(queries), 1))
         for who, own in queries.items():
             asked = sample(own, QUESTIONS if self._voices.is_trusted(who) else most)
-            weight = 1.0 if self._voices.is_trusted(who) else 1 / len(asked)
-            found += [Question(who, query, self._grades(who, query), weight) for query in asked]
+            trusted = self._voices.is_trusted(who)
+            weight = 1.0 if trusted else 1 / len(asked)
+            for query in asked:
+                witness = (who, query if trusted or few else "")
+                found.append(Question(who, query, self._grades(who, query), weight, witness))
         return found
 
     def _grades(self, voice: Voice, query: str) -> dict[int, float]:

@@ -3,7 +3,7 @@
 Three rules, all functions of the set of verdicts. With one voice alone none of them applies.
 
 - Who contradicts many counts less: where one voice says right and another wrong, each counts by 1 / (the number of its
-  disputes).
+  disputes), and "wrong" by half of that: one voice cannot undo what another one taught, it takes two.
 - A voice's evidence on one document is that of three lessons at most.
 - The queries by which choices are judged (the jury) are the same number for every voice that has so many.
 
@@ -25,6 +25,8 @@ EVIDENCE = 3
 """Lessons of one voice on one document that count in full; more share the weight of so many."""
 JURY, JURORS = 50, 2
 """The least size of a jury, where there are so many queries; and of a voice's part in it."""
+WRONG = 0.5
+"""What "wrong" counts beside "right" in a dispute."""
 Voice = str | None
 """An actor; None: the owner."""
 Pair = tuple[str, int]
@@ -67,8 +69,12 @@ class Voices:
         ordered = sorted(grades.items(), key=lambda one: (one[1], str(one[0])))
         if not ordered[0][1] < 0 < ordered[-1][1]:
             return sum(grade for _, grade in ordered) / len(ordered)
-        weights = [1.0 if self.is_trusted(who) else 1 / self.disputes[who] for who, _ in ordered]
+        weights = [self._weigh(who, grade) for who, grade in ordered]
         return sum(weight * grade for weight, (_, grade) in zip(weights, ordered, strict=True)) / sum(weights)
+
+    def _weigh(self, voice: Voice, grade: float) -> float:
+        """What a verdict counts in a dispute."""
+        return 1.0 if self.is_trusted(voice) else (WRONG if grade < 0 else 1.0) / self.disputes[voice]
 
     def evidence(self) -> dict[Pair, float]:
         """The weight of each pair's verdict as evidence, where it is less than 1."""
@@ -100,9 +106,11 @@ class Voices:
 
     @property
     def usual(self) -> int:
-        """The number of queries of a usual voice: the median, the larger one of two."""
+        """The number of queries of a usual voice: the median; of two, the larger one, unless the owner is one of them
+        and need not be limited."""
         counts = sorted(len(queries) for queries in self.queries.values())
-        return counts[len(counts) // 2] if counts else 0
+        owner = None in self.queries and self.is_trusted(None)
+        return counts[(len(counts) - owner) // 2] if counts else 0
 
     def jury(self) -> frozenset[str] | None:
         """The queries by which choices are judged: of each voice as many as a usual one has; None: all of them."""
