@@ -5,8 +5,8 @@ rises into a top ten changes the nDCG of that question, by the verdicts of the v
 ascribed to the taught text of the document that is most like the question, and so to the voices that taught it; and,
 the other way round, to the voices that call that pair wrong. Then
 
-- a document that enters the top tens of too many voices that have nothing to do with it does not learn from voices that
-  named it for many questions;
+- a document that enters the top tens of too many voices that have nothing to do with it, in the fused ranking or that
+  of one retriever, does not learn from voices that named it for many questions;
 - voices that taught more than usual, and whose lessons cost others more than they bring, are left out, if together they
   cost a noticeable part of everybody's nDCG.
 
@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean, stdev
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,6 +44,8 @@ ENTERED = 0.02
 """The share of the questions of others that a document may enter without having to do with them,"""
 TIMES_USUAL = 3
 """or this multiple of what documents enter on the mean, if that is more."""
+REPEATED = 3
+"""A voice that insists on so many documents like that is not heard on any document that it insists on."""
 WITNESSES = 3
 """Voices that must be affected before anything is left out; questions, if there are hardly so many voices."""
 HEAVY = 3
@@ -161,8 +164,8 @@ class Audition:
         return {number: said[voice] for number, said in verdicts if said.get(voice, 0.0) > 0}
 
     def decide(self, stage: Stage) -> Unwanted:
-        (effects, by_rows), before = self._perform(stage)
-        crowded = self._crowded(effects) | self._crowded(by_rows)
+        (effects, *others), before = self._perform(stage)
+        crowded = self._spread(set[tuple[Voice, int]]().union(*map(self._crowded, (effects, *others))))
         rest = [one for one in effects if not self._blamed(one) <= crowded]
         teaching, contradicting = (self._unwanted(rest, right, before) for right in (True, False))
         return frozenset(teaching | contradicting), frozenset(crowded)
@@ -179,6 +182,11 @@ class Audition:
             if share > max(ENTERED, TIMES_USUAL * usual):
                 found |= {(who, number) for who in self.insistent.get(number, ())}
         return found
+
+    def _spread(self, crowded: set[tuple[Voice, int]]) -> set[tuple[Voice, int]]:
+        """With all documents that the same voices insist on, if it is many."""
+        repeated = {who for who, count in Counter(who for who, _ in crowded).items() if count >= REPEATED}
+        return crowded | {(who, number) for number, some in self.insistent.items() for who in some & repeated}
 
     def _entered(self, effects: Iterable[Effect]) -> list[int]:
         """Documents that enter questions of enough voices."""
@@ -252,40 +260,46 @@ class Audition:
     # ---- asking
 
     def _perform(self, stage: Stage) -> tuple[list[list[Effect]], float]:
-        """The effects on all questions, of each choice; and their mean nDCG@10 in the untaught index, voice by
-        voice."""
+        """The effects on all questions, in each view; and their mean nDCG@10 in the untaught index, voice by voice."""
         asked: dict[str, list[Question]] = {}
         for question in self.questions:
             asked.setdefault(question.query, []).append(question)
         pools = [stage.pools(one, sorted(asked)) for one in stage.retrievers]
         attributions = [attribute(one, self._lessons) for one in stage.retrievers]
-        effects, before = [list[Effect](), list[Effect]()], 0.0
+        effects, before = list[list[Effect]](), 0.0
         for fold in split_folds(self._lessons.queries):
             parts = [one.leave_out(frozenset(fold)) for one in attributions]
             queries = [query for query in fold if query in asked]
             for scene in _ask(stage, parts, pools, self._lessons.only(queries)):
+                effects = effects or [[] for _ in scene.views]
                 for question in asked[scene.query]:
-                    before += question.weight * _ndcg(scene.untaught, question.grades)
-                    for found, taught in zip(effects, scene.taught, strict=True):
-                        found += scene.effects(question, taught)
+                    before += question.weight * _ndcg(scene.views[0].untaught, question.grades)
+                    for found, view in zip(effects, scene.views, strict=True):
+                        found += scene.effects(question, view)
         return effects, before / sum(one.weight for one in self.questions)
+
+
+class View(NamedTuple):
+    """What a query finds in the untaught index, and on what the other folds taught."""
+
+    untaught: list[int]
+    taught: list[int]
 
 
 @dataclass(frozen=True)
 class Scene:
-    """One query, asked in the untaught index and on what the other folds taught."""
+    """One query, asked in several views: with a usual choice; then with rows, fused and in each retriever alone."""
 
     query: str
-    untaught: list[int]
-    taught: Sequence[list[int]]
-    """By each choice."""
+    views: Sequence[View]
     nearest: Callable[[int], str | None]
     """The taught query of a document that is most like this one; None if it was taught nothing."""
 
-    def effects(self, question: Question, taught: list[int]) -> Iterator[Effect]:
+    def effects(self, question: Question, view: View) -> Iterator[Effect]:
+        untaught, taught = view
         after = _ndcg(taught, question.grades)
         for rank, number in enumerate(taught[:CUTOFF]):
-            before = self.untaught.index(number) if number in self.untaught else FUSION_DEPTH
+            before = untaught.index(number) if number in untaught else FUSION_DEPTH
             source = self.nearest(number) if rank < before else None
             if source is None:
                 continue
@@ -310,8 +324,12 @@ def _ask(
     for weight, one in zip(stage.fusion.untaught, both, strict=True):
         likeness += weight * _likeness(*one, queries.queries)
     for place, query in enumerate(queries.queries):
-        untaught, *taught = (_fuse(stage.fusion, [one[place] for one in some]) for some in ranked)
-        yield Scene(query, untaught, taught, Nearest(parts, likeness[place]))
+        before, usual, rows = ([one[place] for one in some] for some in ranked)
+        untaught = _fuse(stage.fusion, before)
+        views = [View(untaught, _fuse(stage.fusion, some)) for some in (usual, rows)]
+        if len(both) > 1:
+            views += [View(_numbers(one), _numbers(other)) for (one, _), (other, _) in zip(before, rows, strict=True)]
+        yield Scene(query, views, Nearest(parts, likeness[place]))
 
 
 @dataclass(frozen=True)
@@ -348,7 +366,11 @@ def _likeness(retriever: Retriever, part: Attribution, queries: Sequence[str]) -
 def _fuse(fusion: Fusion, parts: Rankings) -> list[int]:
     rankings, trusts = [one for one, _ in parts], [trust for _, trust in parts]
     fused = fusion.fused(rankings, trusts, fusion.untaught, FUSION_DEPTH) if len(rankings) > 1 else rankings[0]
-    return [int(number) for number in fused.numbers]
+    return _numbers(fused)
+
+
+def _numbers(ranking: Ranking) -> list[int]:
+    return [int(number) for number in ranking.numbers]
 
 
 def _ndcg(numbers: Sequence[int], grades: Mapping[int, float]) -> float:
