@@ -53,7 +53,7 @@ DEPTHS = (1, 3, 5, 10)
 ENCODERS: dict[str, Any] = {"bm25": "bm25", "hybrid": ["bm25", "wordllama"]}
 KEYS = ("full", "chunks", "auto")
 SHORT = ("scifact", "nfcorpus", "cranfield", "locomo10", "pubmedqa_l")
-WHOLE = (512, 1_024, 2_048)
+WHOLE = (512, 1_024, 2_560)
 ROWS = 100_002
 """Of the searches that are timed."""
 

@@ -307,15 +307,16 @@ class Memory:
     ) -> Lesson:
         """Record an outside verdict: which documents were right for this query, and which were wrong.
 
-        `relevant` is a list of ids, or {id: grade}. Nothing is learned until evolve; only the policy "paper" with
-        online=True also publishes an epoch whenever its batches are saturated.
+        `relevant` is a list of ids, or {id: grade}. "guide.md#install" names a passage of a document by its heading or
+        page: its keys learn, and the document with a share. Nothing is learned until evolve; only the policy "paper"
+        with online=True also publishes an epoch whenever its batches are saturated.
         """
         grades, text, phrases = checks.grades(relevant, irrelevant), checks.query(query), checks.units(units or ())
         who = None if actor is None else checks.actor(actor)
         asked = query_vector(self.index.given, vector)
         said = self._recorder.check(Feedback(text, grades, phrases, who, asked, "feedback"))
         with self._write():
-            lesson = self._recorder.record(said)
+            lesson = self._recorder.record(self._recorder.name_passages(said))
             self._follow_lessons(1)
         return lesson
 

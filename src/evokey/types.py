@@ -300,6 +300,13 @@ class Verdict:
     document: str
     grade: float
     hash: str
+    passages: tuple[Section, ...] = ()
+    """Parts of the document that it is about, by their anchors; none: the document as a whole."""
+
+    @property
+    def names(self) -> list[str]:
+        """As feedback takes them: the document, or its passages behind '#'."""
+        return [f"{self.document}#{one.where}" for one in self.passages] or [self.document]
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,8 +328,8 @@ class Lesson:
         return {
             "number": self.number,
             "query": self.query,
-            "relevant": {one.document: one.grade for one in self.verdicts if one.grade >= 0},
-            "irrelevant": [one.document for one in self.verdicts if one.grade < 0],
+            "relevant": {name: one.grade for one in self.verdicts if one.grade >= 0 for name in one.names},
+            "irrelevant": [name for one in self.verdicts if one.grade < 0 for name in one.names],
             "units": list(self.units),
             "actor": self.actor,
             "verifier": self.verifier,
@@ -359,7 +366,9 @@ class LearnReport:
             "score": self.ruling.score,
             "why": self.ruling.reason,
             "lesson": self.lesson.number if self.lesson else None,
-            "credited": {one.document: one.grade for one in self.lesson.verdicts} if self.lesson else {},
+            "credited": {
+                name: one.grade for one in (self.lesson.verdicts if self.lesson else ()) for name in one.names
+            },
             "reason": self.reason,
             "spent": asdict(self.spent),
         }
@@ -595,6 +604,10 @@ class Explanation:
     """Lessons that were taught on another text of the document; they have no effect now."""
     in_reach: bool = True
     """Whether the query is similar enough to a taught one for learning to act on it."""
+    passage: Passage | None = None
+    """The part of the document that answers the query."""
+    passage_reason: str = ""
+    """Why it is this part."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -22,7 +22,7 @@ def rows(text: str, title: str = "", sections: tuple[Section, ...] = (), tokens:
 
 def test_a_document_up_to_a_length_is_one_row_the_same_as_full() -> None:
     document = Document("1", PROSE * 100, "Title")
-    assert 512 < size(document.text) <= 2_048
+    assert 512 < size(document.text) <= 2_560
     assert Auto().rows(document, SMALL) == Full().rows(document, SMALL)
     assert len(Auto(whole=512).rows(document, SMALL)) > 1
 

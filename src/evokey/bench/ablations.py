@@ -36,11 +36,7 @@ class CreditRetrieved(Guarded):
             for query, numbers in found.items()
             if not lessons.grades[query].keys().isdisjoint(numbers)
         }
-        return (
-            super().attribute(retriever, Judgements(grades, lessons.units, lessons.wrong))
-            if grades
-            else _nobody(retriever, lessons)
-        )
+        return super().attribute(retriever, replace(lessons, grades=grades)) if grades else _nobody(retriever, lessons)
 
 
 def _retrieve(retriever: Retriever, query: str) -> Sequence[int]:

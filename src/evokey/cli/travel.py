@@ -174,6 +174,8 @@ def _show_explanation(found: Explanation) -> None:
     screen.say(f"\n“{escape(found.query)}”: rank {ranks[0]} untaught, [bold]{ranks[1]}[/] now")
     if not found.in_reach:
         screen.say("  not similar to any taught question: the untaught index answers it")
+    if found.passage is not None and found.passage.where:
+        screen.say(f"  passage [cyan]{escape(found.passage.name(found.document))}[/]: {escape(found.passage_reason)}")
     for view in found.views:
         _show_view(view)
 

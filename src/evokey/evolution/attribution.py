@@ -93,6 +93,8 @@ class Attribution:
     """The places of these pairs among those of the whole."""
     missing: Pairs | None = None
     """The pairs of the whole that this part does not have."""
+    named: frozenset[int] = frozenset()
+    """Documents of which lessons name passages."""
 
     def leave_out(self, queries: frozenset[str]) -> Self:
         """What the other queries taught. Documents and texts stay the same, so some have learned nothing."""
@@ -120,6 +122,7 @@ class Attribution:
             [self.words[column] for column in columns],
             pairs.renumber(rows, columns),
             wrong.renumber(rows, columns),
+            named=self.named,
         )
 
     @property
@@ -292,9 +295,11 @@ class Attribution:
         against = None
         if choice.demotion and self.wrong_rows is not None:
             against = sparse.csr_array(choice.step * weights - choice.demotion * self.wrong_rows.weights)
-        return Overlay(
-            self.touched, self.base, self.texts, self.block, weights, norms, choice, self.count_words(), lens, against
+        learned = self.count_words()
+        overlay = Overlay(
+            self.touched, self.base, self.texts, self.block, weights, norms, choice, learned, lens, against
         )
+        return replace(overlay, named=self.named) if self.named else overlay
 
 
 def _starts(rows: Numbers, count: int) -> Numbers:
@@ -318,4 +323,6 @@ def attribute(retriever: Retriever, lessons: Judgements) -> Attribution:
     texts = tuple(sorted({*lessons.queries, *units, *lessons.wrong}))
     pairing = Pairing(retriever, lessons, touched, base, texts)
     words = [retriever.words(text) for text in texts]
-    return Attribution(touched, base, texts, retriever.texts(texts), words, pairing.right(), pairing.wrong())
+    named = frozenset(chain.from_iterable(lessons.named.spans.values()))
+    pairs = pairing.right(), pairing.wrong()
+    return Attribution(touched, base, texts, retriever.texts(texts), words, *pairs, named=named)

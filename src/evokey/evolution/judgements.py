@@ -13,6 +13,20 @@ from typing import ClassVar
 
 from evokey.evolution.voices import Pair, Voices
 from evokey.ledger.lessons import Vote
+from evokey.ledger.passages import Spans
+from evokey.types import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Passages that lessons name: what is taught about a document is credited to them."""
+
+    spans: Spans
+    documents: Mapping[int, Document]
+    """Those that have such passages."""
+
+
+NOTHING_NAMED = Named({}, {})
 
 
 @dataclass(frozen=True)
@@ -27,6 +41,8 @@ class Judgements:
     """Where several voices teach: the weight of a verdict on a query and a document, if it is less than 1."""
     jury: frozenset[str] | None = None
     """Where several voices teach: the queries by which choices are judged; None: all."""
+    named: Named = NOTHING_NAMED
+    """Passages that lessons name."""
     apart: ClassVar[bool] = False
     """Whether a document must learn the same to the last bit, whichever other documents are taught."""
 
@@ -49,7 +65,7 @@ class Judgements:
         return self.queries if self.jury is None else [query for query in self.queries if query in self.jury]
 
     def only(self, queries: Sequence[str]) -> Judgements:
-        return Judgements({query: self.grades[query] for query in queries}, self.units)
+        return Judgements({query: self.grades[query] for query in queries}, self.units, named=self.named)
 
 
 def merge_votes(votes: Iterable[Vote], units: Mapping[str, Sequence[str]], voices: Voices | None = None) -> Judgements:

@@ -11,14 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evokey.evolution.judgements import Judgements
+from evokey.keys.sentences import Span
+from evokey.passages.parts import overlapping
 from evokey.scoring.block import Block
 from evokey.search.overlay import Touched
+from evokey.search.passages import row_spans
 from evokey.search.retriever import Retriever
 from evokey.types import Numbers, Scores
 
 RELATIVE_MATCH = 0.5
 """A unit that matches a document less than this share as well as the query's best unit is dropped."""
 TEXTS_PER_TABLE = 256
+DOCUMENT_SHARE = 0.5
+"""Where a passage was taught: the share of the row of its document that matches best, if that is in none."""
+MOST_ROWS = 8
+"""Rows of a passage that are credited."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +96,19 @@ class Pairing:
         if self._lessons.evidence:
             grades *= [self._weight(query, number) for query, found in verdicts.items() for number in found]
         here = np.flatnonzero(np.isin(numbers, touched.documents))
-        if touched.several:
-            found = [self._matches.row(self._texts[queries[at]], int(numbers[at])) for at in here.tolist()]
-            rows = np.array(found, np.int64)
-        else:
+        credited = np.repeat(sizes, sizes).astype(np.float64)
+        if not touched.several:
             rows = np.searchsorted(touched.documents, numbers[here])
-        credited = np.repeat(sizes, sizes)[here].astype(np.float64)
-        return Pairs(rows, queries[here], queries[here], grades[here], credited, np.zeros(len(here)))
+            return Pairs(rows, queries[here], queries[here], grades[here], credited[here], np.zeros(len(here)))
+        found = [
+            (row, share, at)
+            for at in here.tolist()
+            for row, share in self._matches.credited_rows(self._texts[queries[at]], int(numbers[at]))
+        ]
+        rows, places = (np.array([one[part] for one in found], np.int64) for part in (0, 2))
+        shares = np.array([share for _, share, _ in found], np.float64)
+        asked = queries[places]
+        return Pairs(rows, asked, asked, grades[places] * shares, credited[places], np.zeros(len(places)))
 
     def _weight(self, query: str, number: int) -> float:
         return self._lessons.evidence.get((query, number), 1.0)
@@ -105,8 +118,12 @@ class Pairing:
         units, texts, owners = self._lessons.units, self._texts, self._touched.owners
         found: list[tuple[int, int, int, float, float, float]] = []
         expanded = np.array([text in units for text in texts], bool)
+        paired = set[tuple[int, int]]()
         for at in np.flatnonzero(expanded[queries.columns]).tolist() if units else ():
             query, owner = int(queries.columns[at]), int(owners[queries.rows[at]])
+            if (query, owner) in paired:  # a query that several rows of the document are credited with
+                continue
+            paired.add((query, owner))
             for unit, share in self._matches.shares(texts[query], owner):
                 row, column = self._matches.row(unit, owner), self._column[unit]
                 found.append((row, column, query, float(queries.grades[at]), float(queries.credited[at]), share))
@@ -120,7 +137,7 @@ class Matches:
     a query share its credit."""
 
     def __init__(self, retriever: Retriever, touched: Touched, base: Block[Any], lessons: Judgements) -> None:
-        self._lessons, self._touched = lessons, touched
+        self._retriever, self._lessons, self._touched = retriever, lessons, touched
         needed = {unit for units in lessons.units.values() for unit in units}
         if touched.several:
             needed |= {*lessons.queries, *lessons.wrong}
@@ -141,6 +158,24 @@ class Matches:
         rows = self._touched.rows(number)
         first = int(rows.start)
         return first if rows.stop - first == 1 else first + int(np.argmax(self._table[self._place[text], rows]))
+
+    def credited_rows(self, query: str, number: int) -> list[tuple[int, float]]:
+        """The rows that a query is credited to, and their shares: the one that it matches best. Where lessons name
+        passages, those of these passages that it matches best, and with a share the one that it matches best of all."""
+        best = self.row(query, number)
+        spans = self._lessons.named.spans.get(query, {}).get(number, ())
+        inside = self._rows_within(number, spans) if spans else []
+        if not inside:
+            return [(best, 1.0)]
+        scores = self._table[self._place[query]]
+        named = sorted(inside, key=lambda row: (-float(scores[row]), row))[:MOST_ROWS]
+        return [*((row, 1.0) for row in named), *([] if best in named else [(best, DOCUMENT_SHARE)])]
+
+    def _rows_within(self, number: int, spans: Sequence[Span]) -> list[int]:
+        """The rows of a document that lie in these parts of its text; none where its rows are no parts of it."""
+        first = int(self._touched.rows(number).start)
+        places = row_spans(self._retriever, number, self._lessons.named.documents[number])
+        return [first + at for at in overlapping(places, spans)]
 
     def shares(self, query: str, number: int) -> list[tuple[str, float]]:
         """The units that count for a document, and their shares of the query's credit."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-from evokey.evolution.judgements import Judgements, merge_votes
+from evokey.evolution.judgements import NOTHING_NAMED, Judgements, Named, merge_votes
 from evokey.evolution.restricted import RestrictedJudgements, public_units, select, split
 from evokey.evolution.voices import Voices, drop
 from evokey.ledger.ledger import Ledger
@@ -100,13 +100,14 @@ class Log:
     @cached_property
     def _split(self) -> tuple[Judgements, RestrictedJudgements | None]:
         votes, units, among = self._read
-        taught = merge_votes(votes, units, self.voices)
+        taught = replace(merge_votes(votes, units, self.voices), named=self._named)
         if self.restricted is None:
             return taught, None
         said = self.up_to, self.omitted
         with self.ledger.read():
             lessons = self.ledger.lessons
-            return taught, split(lessons.votes(*said), lessons.unit_lessons(*said), among, taught)
+            own = split(lessons.votes(*said), lessons.unit_lessons(*said), among, taught)
+            return taught, replace(own, named=self._named)
 
     @cached_property
     def _read(self) -> tuple[Sequence[Vote], Mapping[str, Sequence[str]], frozenset[int]]:
@@ -125,6 +126,13 @@ class Log:
         """What is left out, with the numbers that its documents have today."""
         numbers = self.ledger.documents.find({document for _, document in self.left_out})
         return {(lesson, numbers[document]) for lesson, document in self.left_out if document in numbers}
+
+    @cached_property
+    def _named(self) -> Named:
+        """By query and document, so that nobody learns of passages of another's documents."""
+        spans = self.ledger.lessons.passages(self.up_to, self.omitted | {lesson for lesson, _ in self.left_out})
+        numbers = sorted({number for documents in spans.values() for number in documents})
+        return Named(spans, self.ledger.documents.fetch(numbers)) if spans else NOTHING_NAMED
 
     @cached_property
     def successes(self) -> Sequence[Success]:

@@ -14,8 +14,10 @@ from evokey.scoring.late import bring
 from evokey.search.fusion import FUSION_DEPTH
 from evokey.search.index import Index
 from evokey.search.overlay import Overlay
+from evokey.search.passages import locate
 from evokey.search.retriever import Retriever
-from evokey.types import Contribution, Explanation, Numbers, Ranking, Scores, Term, Vectors, View
+from evokey.search.view import Asked
+from evokey.types import Contribution, Explanation, Numbers, Passage, Ranking, Scores, Term, Vectors, View
 
 NAMED = 3
 """Taught queries that are named as the reason for what a lens does."""
@@ -47,7 +49,25 @@ def explain(
     overlays = [(one, after.overlays.of[one.name]) for one in after.retrievers]
     views = [view(one, one.question(query, overlay.learned, vector), number, overlay) for one, overlay in overlays]
     in_reach = after.overlays is not learned.overlays.beyond
+    passage, reason = _passage(learned.ask(query, vector), ledger, number, views)
+    counts |= {"passage": passage, "passage_reason": reason}
     return Explanation(id, lessons, query, views=views, in_reach=in_reach, **counts, **ranks)
+
+
+def _passage(asked: Asked, ledger: Ledger, number: int, views: Sequence[View]) -> tuple[Passage, str]:
+    """The part of the document that answers, and why."""
+    document = ledger.documents.fetch([number])[number]
+    found = locate(asked, number, document)
+    overlays = [asked.view.overlays.of[one.retriever].part(number) for one in views]
+    if len(found.passages) == 1:
+        reason = "the document is one passage"
+    elif any(number in overlay.named for overlay in overlays):
+        reason = "lessons name passages of this document, so its parts count with what each has learned"
+    elif any(one.best_key != "base key" for one in views):
+        reason = "what was learned decided the score of the document; this part is the nearest to the query"
+    else:
+        reason = "the part of the document that is nearest to the query"
+    return found.best, reason
 
 
 def _rank(ranking: Ranking, number: int) -> int | None:

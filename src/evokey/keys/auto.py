@@ -23,7 +23,7 @@ UNCUT = 4
 
 
 class Auto(Chunks):
-    def __init__(self, whole: int = 2_048, tokens: int = 180, overlap: int = 30) -> None:
+    def __init__(self, whole: int = 2_560, tokens: int = 180, overlap: int = 30) -> None:
         """whole: tokens up to which a document is one row."""
         super().__init__(tokens, overlap)
         if isinstance(whole, bool) or not isinstance(whole, int) or whole < tokens:

@@ -10,7 +10,8 @@ from evokey.erasure import Erasure
 from evokey.ledger.database import Database
 
 TABLES = (
-    "lessons", "verdicts", "held", "pools", "pins", "expansions", "traffic", "erasing", "signatures", "carried"
+    "lessons", "verdicts", "held", "pools", "pins", "expansions", "traffic", "erasing", "signatures", "carried",
+    "passages",
 )  # fmt: skip
 """Those that hold what can be forgotten."""
 INTERRUPTED = "it was interrupted"

@@ -12,6 +12,7 @@ import numpy as np
 from evokey.ledger.carried import HOLDS, Carried
 from evokey.ledger.database import Database
 from evokey.ledger.documents import RESTRICTED
+from evokey.ledger.passages import Passages, Spans
 from evokey.types import Lesson, Vectors, Verdict
 
 
@@ -47,7 +48,7 @@ PUBLIC = f"v.document IN (SELECT id FROM documents WHERE number NOT IN ({RESTRIC
 
 class Lessons:
     def __init__(self, database: Database) -> None:
-        self._db, self.carried = database, Carried(database)
+        self._db, self.carried, self._passages = database, Carried(database), Passages(database)
 
     def __len__(self) -> int:
         return int(self._db.one("SELECT count(*) FROM lessons")[0])
@@ -70,6 +71,7 @@ class Lessons:
                 "INSERT INTO verdicts VALUES (?,?,?,?)",
                 [(number, verdict.document, verdict.hash, verdict.grade) for verdict in lesson.verdicts],
             )
+            self._passages.put(number, lesson.verdicts)
         return replace(lesson, number=number)
 
     def credits(self, up_to: int, omitted: Omitted = NONE) -> list[Credit]:
@@ -147,10 +149,16 @@ class Lessons:
     def _verdicts(self, where: str, values: Sequence[Any]) -> dict[int, tuple[Verdict, ...]]:
         """Of the lessons that meet a condition."""
         sql = "SELECT v.lesson, v.document, v.grade, v.hash FROM lessons l JOIN verdicts v ON v.lesson = l.number"
+        named = self._passages.of(where, values)
         found: dict[int, tuple[Verdict, ...]] = {}
-        for lesson, *said in self._db.all(f"{sql} {where} ORDER BY v.lesson, v.document", values):
-            found[lesson] = (*found.get(lesson, ()), Verdict(*said))
+        for lesson, document, grade, hash in self._db.all(f"{sql} {where} ORDER BY v.lesson, v.document", values):
+            verdict = Verdict(document, grade, hash, named.get((lesson, document), ()))
+            found[lesson] = (*found.get(lesson, ()), verdict)
         return found
+
+    def passages(self, up_to: int, omitted: Omitted = NONE) -> Spans:
+        """The parts of documents that lessons name, where these still say what they said then."""
+        return self._passages.spans(*self._within("l.number", up_to, omitted))
 
     def about(self, document: str) -> list[Lesson]:
         """The lessons that name a document, with what they say of it, oldest first."""

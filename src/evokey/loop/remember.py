@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from evokey import checks
 from evokey.erasure import Erasure
@@ -13,9 +13,24 @@ from evokey.evolution.policy import Policy, credits_retrieved
 from evokey.ledger.ledger import Ledger
 from evokey.loop.expand import Expanding
 from evokey.loop.think import Thought
+from evokey.passages.parts import resolve
 from evokey.search.index import Index
+from evokey.search.passages import passages_of
 from evokey.search.upkeep import keep_traffic
-from evokey.types import Attempt, Expansion, Hit, LearnReport, Lesson, Ruling, Spent, Unit, Vectors, Verdict
+from evokey.types import (
+    Attempt,
+    Expansion,
+    Hit,
+    LearnReport,
+    Lesson,
+    Passage,
+    Ruling,
+    Section,
+    Spent,
+    Unit,
+    Vectors,
+    Verdict,
+)
 from evokey.verifiers.labels import Labels
 
 RETRIEVED = 100
@@ -34,6 +49,8 @@ class Feedback:
     by: str
     found: tuple[str, ...] | None = None
     """What the query found together with its units, where a verifier has called that a success."""
+    passages: Mapping[str, Sequence[Passage]] = field(default_factory=dict)
+    """The parts of documents (by id) that it is about, where it is not about all of them."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +66,9 @@ class Recorder:
         ledger, numbers = self.ledger, self.ledger.documents.numbers(said.grades)
         apart = set(self.index.restricted.tolist())
         hashes = {one.id: one.hash for one in ledger.documents.fetch(numbers.values()).values()}
-        verdicts = tuple(Verdict(id, grade, hashes[id]) for id, grade in said.grades.items())
+        verdicts = tuple(
+            Verdict(id, grade, hashes[id], sections(said.passages.get(id, ()))) for id, grade in said.grades.items()
+        )
         public = [id for id, grade in said.grades.items() if grade > 0 and numbers[id] not in apart]
         with ledger.write():
             new = Lesson(0, said.query, tuple(said.units), verdicts, said.actor, said.by, self.now())
@@ -60,6 +79,29 @@ class Recorder:
             for one in self.index.retrievers:
                 ledger.pools.put(one.name, {said.query: pools.make(one, said.query, self.index.position)})
         return lesson
+
+    def name_passages(self, said: Feedback) -> Feedback:
+        """The same, where "guide.md#install" names a passage of a document: an exact id of a document goes first."""
+        known, passages = self.ledger.documents, dict[str, list[Passage]]()
+        grades: dict[str, float] = {}
+        for name, grade in said.grades.items():
+            id, mark, part = name.rpartition("#")
+            passage = None
+            if mark and part and not known.has(name) and known.has(id):
+                passage, name = self._passage(id, part), id
+                passages.setdefault(id, []).append(passage)
+            if name in grades and (grades[name] > 0) != (grade > 0):
+                raise InvalidInput(
+                    f"parts of document {name!r} are given as right and as wrong; a lesson has one verdict on a "
+                    f"document: name the right parts alone, and the wrong ones in a lesson on another query"
+                )
+            grades[name] = max(grade, grades.get(name, grade), key=abs)
+        return replace(said, grades=grades, passages=passages) if passages else said
+
+    def _passage(self, id: str, name: str) -> Passage:
+        number = self.ledger.documents.numbers([id])[id]
+        document = self.ledger.documents.fetch([number])[number]
+        return resolve(document, name, passages_of(self.index.retrievers, number, document))
 
     def check(self, said: Feedback) -> Feedback:
         if said.units and self.index.given is not None:
@@ -102,7 +144,8 @@ class Recorder:
             if any(grade > 0 for grade in living.values()) and thought.ruling.success:
                 units = checks.units(thought.expansion.texts if thought.expansion else ())
                 who = None if actor is None else checks.actor(actor)
-                lesson = self.record(self.check(Feedback(thought.query, living, units, who, None, thought.by, found)))
+                said = Feedback(thought.query, living, units, who, None, thought.by, found, thought.passages)
+                lesson = self.record(self.check(said))
         told = (thought.query, thought.expansion, found, thought.answer, thought.ruling, lesson)
         return LearnReport(*told, _outcome(thought, lesson), thought.spent)
 
@@ -113,6 +156,12 @@ class Recorder:
             self.ledger.forgets.note(Erasure((thought.query,)))
         why = "something was forgotten in the meantime; try again"
         return Thought(thought.query, None, (), None, Ruling(None, reason=why, spent=thought.spent), trouble=why)
+
+
+def sections(passages: Sequence[Passage]) -> tuple[Section, ...]:
+    """Passages as a lesson stores them, in the order of the text; one that is the whole document is none."""
+    found = {(one.start, one.end): Section(one.start, one.end, one.anchor) for one in passages if one.anchor}
+    return tuple(found[place] for place in sorted(found))
 
 
 def _outcome(thought: Thought, lesson: Lesson | None) -> str:

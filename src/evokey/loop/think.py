@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from evokey.errors import ExpansionFailed, ServiceFailed
 from evokey.loop.components import Components
 from evokey.protocols import Look, Verifier
-from evokey.types import Answer, Attempt, Expansion, Hit, Ruling, Spent
+from evokey.types import Answer, Attempt, Expansion, Hit, Passage, Ruling, Spent
 from evokey.verifiers.unified import Unified
 
 log = logging.getLogger("evokey")
@@ -44,6 +44,14 @@ class Thought:
         parts += [self.answer.spent] if self.answer else []
         parts += [self.expansion.spent] if self.expansion and not self.known else []
         return sum(parts, Spent())
+
+    @property
+    def passages(self) -> dict[str, list[Passage]]:
+        """The passages that the answer cites, by document."""
+        found: dict[str, list[Passage]] = {}
+        for one in self.answer.sources if self.answer else ():
+            found.setdefault(one.document, []).append(one.passage)
+        return found
 
     def credits(self, *, everything: bool) -> dict[str, float]:
         """Documents that the success is owed to: those the verifier named, else those the answer cites.

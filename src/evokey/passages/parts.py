@@ -56,6 +56,14 @@ def _anchors(names: Sequence[str]) -> Iterator[str]:
         yield found if name else ""
 
 
+def overlapping(places: Sequence[Span], wanted: Sequence[Span]) -> list[int]:
+    """Which of the places lie in the wanted parts by half at least; where none does, those that hold most of them."""
+    common = [max((min(end, stop) - max(start, first) for first, stop in wanted), default=0) for start, end in places]
+    inside = [at for at, (start, end) in enumerate(places) if common[at] > 0 and 2 * common[at] >= end - start]
+    most = max(common, default=0)
+    return inside or [at for at, share in enumerate(common) if share == most > 0]
+
+
 def resolve(document: Document, name: str, known: Sequence[Passage]) -> Passage:
     """The part of a document that a name means: a heading with all that is below it, a page, or one of the known
     passages."""

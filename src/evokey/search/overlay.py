@@ -99,6 +99,8 @@ class Overlay:
     """The documents of both parts, where there are two."""
     apart: NDArray[np.bool_] | None = None
     """Which of all rows of these are of restricted documents."""
+    named: frozenset[int] = frozenset()
+    """Documents of which lessons name passages."""
 
     def beside(self, restricted: Overlay | None) -> Overlay:
         """This public part, and beside it what restricted documents have learned."""
@@ -201,6 +203,23 @@ class Overlay:
             recalled = greatest(totals[self.evidence.indices], self.evidence.indptr[touched.starts])
             best = np.maximum(best, recalled - self.choice.penalty * question.self_similarity)
         return np.asarray(best, np.float64)
+
+    def row_scores(self, question: Any, number: int, keys: Block[Any]) -> Scores:
+        """Of each row of a touched document, given its base keys: by its moved key, and by the taught texts that are
+        credited to it."""
+        rows, base = self.touched.rows(number), np.asarray(keys.likeness(question), np.float64)
+        if self.texts is None or rows.start == rows.stop:
+            return np.asarray(keys.total(base), np.float64)
+        likeness = np.asarray(self.texts.likeness(question), np.float64)
+        best = np.asarray(keys.total(base), np.float64)
+        if self.step:
+            pulled = keys.pull(likeness, self.pull[rows.start : rows.stop])
+            best = np.asarray(keys.grow(base, pulled, self.step, self.norms[rows]), np.float64)
+        if self.choice.penalty is not None:
+            own = self.evidence[rows.start : rows.stop]
+            recalled = greatest(self.texts.total(likeness)[own.indices], own.indptr)
+            best = np.maximum(best, recalled - self.choice.penalty * question.self_similarity)
+        return best
 
     def taught(self, number: int) -> tuple[Numbers, Scores]:
         """Which texts a document was taught, and their α: those of all its rows."""

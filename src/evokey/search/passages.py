@@ -3,7 +3,8 @@
 A document with several rows has a passage for each of them: the one whose base key is nearest to the query answers. A
 document with one row is cut into windows, and these are compared with the query by encoders that cost nothing, or by
 their words. Several retrievers are weighed as in the ranking. What was learned has no say in this: it speaks for a
-document, and the passage is to be the part of it that is nearest to what was asked.
+document, and the passage is to be the part of it that is nearest to what was asked. One thing is different: where
+lessons name passages of a document, its rows count with what they have learned.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from evokey.keys.sentences import Span
 from evokey.passages import parts
 from evokey.scoring.sparse import SparseBlock, SparseQuestion
 from evokey.search.fusion import LEAST_TRUST
+from evokey.search.overlay import Overlay
 from evokey.search.retriever import Retriever
 from evokey.search.view import Asked
 from evokey.types import Document, Passage, Scores
@@ -90,7 +92,11 @@ def locate(asked: Asked, number: int, document: Document) -> Located:
         return Located(found, np.ones(1))
     places, total = [(one.start, one.end) for one in found], np.zeros(len(found))
     for retriever, question, own in zip(retrievers, asked.questions, spans, strict=True):
-        scores = _row_scores(retriever, question, number) if own == places else _text_scores(retriever, question, found)
+        overlay = asked.view.overlays.of[retriever.name].part(number)
+        by_rows = own == places
+        scores = (
+            _row_scores(retriever, question, number, overlay) if by_rows else _text_scores(retriever, question, found)
+        )
         if scores is not None:
             weight = asked.view.overlays.weights.get(retriever.name, 1.0)
             total += max(weight * question.trust, LEAST_TRUST) * _share(scores)
@@ -99,8 +105,9 @@ def locate(asked: Asked, number: int, document: Document) -> Located:
     return Located(found, total)
 
 
-def _row_scores(retriever: Retriever, question: Any, number: int) -> Scores:
-    scores = retriever.base.fetch(np.array([number])).block.scores(question)
+def _row_scores(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> Scores:
+    keys = retriever.base.fetch(np.array([number])).block
+    scores = overlay.row_scores(question, number, keys) if number in overlay.named else keys.scores(question)
     return np.where(np.isfinite(scores), scores, -1.0)
 
 
