@@ -1,7 +1,7 @@
 """Retrieval by passage: how often the passage that holds the gold answer is found, and whether `auto` keys cost
 anything.
 
-    python benchmarks/passages.py [DATA_DIR] --out FILE [--only PART …] [--answers N]
+    python benchmarks/passages.py [DATA_DIR] --out FILE [--only PART …] [--most N]
 
 Long documents are made of real ones: abstracts of SciFact and contexts of PubMedQA joined in random order (by a fixed
 seed), and the sessions of LoCoMo, whole conversations of dozens of turns. The gold passage is the abstract, the context
@@ -30,19 +30,21 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import evokey
+from evokey import registry
 from evokey.bench.speed.texts import corpus, questions
 from evokey.bench.speed.timing import RUN, time_searches
 from evokey.evolution import ndcg as ndcg_
+from evokey.generators.cited import Cited
 from evokey.protocols import Corpus
 from evokey.scoring import compiled
 from evokey.search.view import View
-from evokey.types import Document, Hit, KeyText
+from evokey.types import Attempt, Document, Hit, KeyText
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 WORDS = 200
@@ -54,6 +56,8 @@ ENCODERS: dict[str, Any] = {"bm25": "bm25", "hybrid": ["bm25", "wordllama"]}
 KEYS = ("full", "chunks", "auto")
 SHORT = ("scifact", "nfcorpus", "cranfield", "locomo10", "pubmedqa_l")
 WHOLE = (512, 1_024, 2_560)
+ANSWERED = 30
+"""Questions that a model answers, of a set."""
 ROWS = 100_002
 """Of the searches that are timed."""
 
@@ -316,7 +320,46 @@ def _rank(view: View, asked: Sequence[str], number: int) -> None:
     view.rank(asked[number], 10)
 
 
-PARTS = {"recall": recall, "taught": taught, "short": short, "rows": rows, "speed": speed}
+def answers(folders: Path, most: int) -> Iterator[dict[str, Any]]:
+    """The same three documents, of which a small local model reads the beginnings, or the passages."""
+    llm = registry.build("llm", {"name": "llamacpp"})
+    scores = registry.build("verifier", {"name": "token-f1"})
+    for name in ("locomo10", "pubmedqa_l"):
+        data = joined(folders / name)
+        asked = [id for id in sample(data, 10 * ANSWERED) if data.answers.get(id)][:ANSWERED]
+        with tempfile.TemporaryDirectory() as folder, evokey.open(folder) as memory:
+            memory.add(data.documents)
+            found = {id: memory.search(data.questions[id], k=3) for id in asked}
+        for system in ("beginnings", "passages"):
+            reader, rows = Cited(llm, passages=3, passage_tokens=200, context=2048, max_tokens=40), []
+            for id in asked:
+                hits = (
+                    found[id] if system == "passages" else [Hit(one.id, one.score, one.document) for one in found[id]]
+                )
+                said, read = reader.answer(data.questions[id], hits), _read(reader, data.questions[id], hits)
+                attempt = Attempt(data.questions[id], tuple(hits), replace(said, text=said.plain), (data.answers[id],))
+                held = any(_squeeze(data, gold) in read for gold in data.gold[id])
+                rows.append((float(held), float(scores.verify(attempt).score or 0.0), bool(said.text)))
+            held, right_words, said_something = (statistics.fmean(column) for column in zip(*rows, strict=True))
+            yield {
+                "set": name, "system": system, "model": llm.identity, "questions": len(asked), "held": held,
+                "token-f1": right_words, "answered": said_something,
+            }  # fmt: skip
+
+
+def _read(reader: Cited, query: str, hits: Sequence[Hit]) -> str:
+    """What the model is shown."""
+    asking = reader.prepare(query, hits)
+    return "" if asking is None else asking.messages[-1].text
+
+
+def _squeeze(data: LongSet, gold: Gold) -> str:
+    """The beginning of a gold passage, in one line as models are shown it."""
+    text = next(one["text"] for one in data.documents if one["id"] == gold.document)
+    return " ".join(text[gold.start : gold.end].split())[:60]
+
+
+PARTS = {"answers": answers, "recall": recall, "taught": taught, "short": short, "rows": rows, "speed": speed}
 
 
 def main() -> None:

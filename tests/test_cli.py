@@ -131,7 +131,7 @@ def test_init_with_settings_that_make_no_memory_is_wrong_use(
 def test_init_over_a_memory_of_other_settings_is_wrong_use(at: Path) -> None:
     result = run("init", "--at", at, "--encoder", "wordllama")
     assert result.exit_code == WRONG_USE
-    assert "was made with bm25/full" in complaint(result)
+    assert "was made with bm25/auto" in complaint(result)
 
 
 def test_init_in_a_folder_of_something_else_fails_and_touches_nothing(tmp_path: Path) -> None:

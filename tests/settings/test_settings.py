@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from evokey.errors import InvalidSettings, NewerFormat, NotAMemory, UnknownCompo
 from evokey.inspect import doctor
 from evokey.settings import RetrieverSettings, Settings
 
-FULL, FLAT, SPARSE = {"name": "full"}, {"name": "flat"}, {"name": "sparse"}
+AUTO, FULL, FLAT, SPARSE = {"name": "auto"}, {"name": "full"}, {"name": "flat"}, {"name": "sparse"}
 BM25 = RetrieverSettings({"name": "bm25"}, FULL, SPARSE)
 WORDLLAMA = RetrieverSettings({"name": "wordllama"}, FULL, FLAT)
 TUNED = RetrieverSettings({"name": "bm25", "k1": 1.5, "b": 0.75}, FULL, SPARSE)
@@ -37,16 +38,17 @@ def everything(folder: Path) -> dict[str, bytes | None]:
 
 
 def test_what_is_not_said_takes_the_default() -> None:
-    assert settings.settings_of() == Settings((BM25, WORDLLAMA), {"name": "guarded"}, {"name": "query"})
+    retrievers = tuple(replace(one, keys=AUTO) for one in (BM25, WORDLLAMA))
+    assert settings.settings_of() == Settings(retrievers, {"name": "guarded"}, {"name": "query"})
 
 
 @pytest.mark.parametrize(
     ("said", "retrievers"),
     [
-        ({"encoder": "bm25"}, (BM25,)),
-        ({"encoder": ["wordllama", "bm25"]}, (WORDLLAMA, BM25)),
+        ({"encoder": "bm25"}, (replace(BM25, keys=AUTO),)),
+        ({"encoder": ["wordllama", "bm25"], "keys": "full"}, (WORDLLAMA, BM25)),
         ({"encoder": "wordllama", "store": "flat", "keys": "full"}, (WORDLLAMA,)),
-        ({"encoder": "given"}, (RetrieverSettings({"name": "given"}, FULL, FLAT),)),
+        ({"encoder": "given"}, (RetrieverSettings({"name": "given"}, AUTO, FLAT),)),
     ],
 )
 def test_every_encoder_named_becomes_a_retriever_with_the_store_that_fits(
@@ -102,7 +104,8 @@ def test_settings_written_and_read_are_the_same(tmp_path: Path, made: Settings) 
 
 
 def test_an_empty_file_is_the_default_and_a_table_may_say_less_or_more(tmp_path: Path) -> None:
-    assert settings.read(file(tmp_path / "a.toml", "")) == settings.settings_of()
+    """A file that names no keys means those it always meant."""
+    assert settings.read(file(tmp_path / "a.toml", "")) == settings.settings_of(keys="full")
     assert settings.read(file(tmp_path / "b.toml", BM25_TABLE)) == Settings((BM25,))
     assert settings.read(file(tmp_path / "c.toml", BM25_TABLE + "k1 = 1.5\nb = 0.75\n")) == Settings((TUNED,))
 
@@ -151,7 +154,7 @@ def test_a_new_memory_keeps_its_settings_beside_its_data(tmp_path: Path, opened:
     opened(encoder="bm25")
     assert (tmp_path / "kb" / "evokey.toml").read_text() == (
         'format = 2\npolicy = "guarded"\nexpander = "query"\n\n'
-        '[[retriever]]\nencoder = "bm25"\nkeys = "full"\nstore = "sparse"\n'
+        '[[retriever]]\nencoder = "bm25"\nkeys = "auto"\nstore = "sparse"\n'
     )
 
 
@@ -161,7 +164,7 @@ def test_a_new_memory_keeps_its_settings_beside_its_data(tmp_path: Path, opened:
         {},
         {"encoder": "bm25"},
         {"encoder": ["bm25"]},
-        {"keys": "full", "store": "sparse", "policy": "guarded", "expander": "query"},
+        {"keys": "auto", "store": "sparse", "policy": "guarded", "expander": "query"},
     ],
 )
 def test_reopening_with_nothing_or_the_same_is_fine(opened: Opener, again: dict[str, Any]) -> None:
@@ -188,7 +191,7 @@ def test_reopening_with_other_settings_is_an_error_that_tells_both_and_changes_n
     opened(encoder="bm25").close()
     before = everything(tmp_path)
     with pytest.raises(
-        InvalidSettings, match=rf"made with bm25/full, policy guarded, expander query, not with {said}. Open it without"
+        InvalidSettings, match=rf"made with bm25/auto, policy guarded, expander query, not with {said}. Open it without"
     ):
         evokey.open(tmp_path / "kb", **again)
     assert everything(tmp_path) == before

@@ -72,7 +72,7 @@ class Cited:
             )
 
     def answer(self, query: str, hits: Sequence[Hit]) -> Answer:
-        asking = self._asking(query, hits)
+        asking = self.prepare(query, hits)
         if asking is None:
             return self._nothing(query)
         told = self.llm.complete(asking.messages, max_tokens=self.max_tokens, temperature=self.temperature)
@@ -83,7 +83,7 @@ class Cited:
 
         A model that closes a thought it never opened has been shown thinking: then the answer follows on a new line.
         """
-        asking = self._asking(query, hits)
+        asking = self.prepare(query, hits)
         if asking is None:
             return self._nothing(query)
         said, given, looked = "", "", 0
@@ -113,7 +113,8 @@ class Cited:
             return ""
         return certain(answer_of(said), count)
 
-    def _asking(self, query: str, hits: Sequence[Hit]) -> Asking | None:
+    def prepare(self, query: str, hits: Sequence[Hit]) -> Asking | None:
+        """What the model is asked; None where nothing was found, and no model is."""
         room = self._room(query)
         used = tuple(hits[: self.passages])
         if room < max(len(used), 1) * LEAST:

@@ -18,6 +18,8 @@ PARTS = ("policy", "expander", "fusion", "reranker", "llm", "generator", "verifi
 KEYING = ("encoder", "keys", "store")
 """Components of each retriever."""
 ENCODERS = ("bm25", "wordllama")
+KEYS = "auto"
+"""Of a new memory. A file that describes one and names no keys means "full", as it always did."""
 
 
 def _by_name(name: str) -> Callable[[], Options]:
@@ -71,7 +73,7 @@ class Settings:
 def settings_of(**said: Any) -> Settings:
     """Settings from the arguments of open; what is not said takes the default."""
     encoders = list_encoders(said.get("encoder")) or list(ENCODERS)
-    keys, store = spell("keys", said.get("keys") or "full"), said.get("store")
+    keys, store = spell("keys", said.get("keys") or KEYS), said.get("store")
     retrievers = [RetrieverSettings(spell("encoder", one), keys) for one in encoders]
     objects = collect_objects({**said, "encoder": encoders})
     if store is not None:
