@@ -28,7 +28,7 @@ import numpy as np
 import evokey
 from evokey.bench import data
 from evokey.evolution.ndcg import ndcg
-from evokey.ledger import carried
+from evokey.ledger import signature
 from evokey.ledger.signature import THERE, Signature
 
 HERE = Path(__file__).parent
@@ -98,7 +98,7 @@ def shares(documents: Sequence[evokey.Document], chance: random.Random) -> dict[
 
 def _share(old: evokey.Document, new: evokey.Document) -> float:
     old_text, new_text = f"{old.title}\n{old.text}", f"{new.title}\n{new.text}"
-    return Signature.of(old_text).share_in(Signature.of(new_text))
+    return Signature.of(old_text).share_in(new_text)
 
 
 def _nearest(memory: evokey.Memory, document: evokey.Document) -> evokey.Document | None:
@@ -143,13 +143,13 @@ def lessons(documents: Sequence[evokey.Document], judged: Mapping[str, Mapping[s
         for name, changed, there in (
             ("edited", small, THERE), ("edited_nothing_carried", small, 2.0), ("replaced", replaced, THERE)
         ):  # fmt: skip
-            carried.THERE = there
+            signature.THERE = there
             with evokey.open(folder / name) as memory:
                 memory.add(changed)
                 stats = memory.stats()
                 found[name] = quality(memory, judged)
                 found[f"{name}_verdicts"] = {"carried_over": stats.carried_over, "set_aside": stats.set_aside}
-        carried.THERE = THERE
+        signature.THERE = THERE
     gain = found["taught"] - found["untaught"]
     found["quality_kept"] = found["edited"] / found["taught"]
     found["gain_kept"] = (found["edited"] - found["untaught"]) / gain if gain else None

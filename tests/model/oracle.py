@@ -425,7 +425,7 @@ class Oracle:
         if id not in self.documents:
             return False
         now = content(self.documents[id])
-        return now == said.content or _signature(said.content).share_in(_signature(now)) >= THERE
+        return now == said.content or Signature.of("\n".join(said.content)).share_in("\n".join(now)) >= THERE
 
     # ---- answering
 
@@ -522,10 +522,6 @@ class Oracle:
 
 def content(document: Document) -> Content:
     return document.title, document.text
-
-
-def _signature(text: Content) -> Signature:
-    return Signature.of("\n".join(text))
 
 
 def _actors(votes: Votes) -> set[str | None]:
