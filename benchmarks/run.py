@@ -5,8 +5,9 @@
 A name is that of a result: a file (NAME.json) or a folder made by `evokey bench` (bench/NAME). All of them take hours.
 Interrupted, the same command resumes: runs of `evokey bench` are kept in bench-output, and scripts add to their result
 file (delete it to measure again). nobody.json has the version before beside the one now: another.py measures that one
-(see nobody.py), otherwise its columns are kept. forget.json is made by `make forget-check`; unrelated-before.json was
-made once by unrelated.py, with the version before learning had a reach.
+(see nobody.py), otherwise its columns are kept. forget.json is made by `make forget-check`, filters.json by `make
+filters`, fuzz-files.json by `make fuzz-files`, and edits.json, folder.json and readers.json by the scripts of the same
+names; unrelated-before.json was made once by unrelated.py, with the version before learning had a reach.
 """
 
 from __future__ import annotations
