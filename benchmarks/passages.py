@@ -83,7 +83,7 @@ def lines(file: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, opened)
 
 
-def judged(folder: Path) -> dict[str, dict[str, float]]:
+def read_judgements(folder: Path) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for line in (folder / "qrels" / "test.tsv").read_text("utf-8").splitlines()[1:]:
         query, document, grade = line.split("\t")
@@ -92,7 +92,7 @@ def judged(folder: Path) -> dict[str, dict[str, float]]:
     return found
 
 
-def joined(folder: Path) -> LongSet:
+def join(folder: Path) -> LongSet:
     """Long documents, each of several real ones in random order; of LoCoMo, each a session in its own order."""
     every, name = list(lines(folder / "corpus.jsonl")), folder.name
     if name in JOINED:
@@ -112,7 +112,7 @@ def joined(folder: Path) -> LongSet:
             text += f"{own}\n\n"
         documents.append({"id": id, "text": text, "title": "" if name in JOINED else some[0]["title"]})
     queries = {one["_id"]: one["text"] for one in lines(folder / "queries.jsonl")}
-    right = judged(folder)
+    right = read_judgements(folder)
     file = folder / "answers.jsonl"
     answers = {one["_id"]: str(one["answer"]) for one in lines(file)} if file.exists() else {}
     gold = {id: [place[one] for one in right[id] if one in place] for id in right}
@@ -192,7 +192,7 @@ def sample(data: LongSet, most: int) -> list[str]:
 
 def recall(folders: Path, most: int) -> Iterator[dict[str, Any]]:
     for name in (*JOINED, "locomo10"):
-        data = joined(folders / name)
+        data = join(folders / name)
         asked = sample(data, most)
         lengths = [len(one["text"]) for one in data.documents]
         about = {
@@ -207,7 +207,7 @@ def recall(folders: Path, most: int) -> Iterator[dict[str, Any]]:
 
 def taught(folders: Path, most: int) -> Iterator[dict[str, Any]]:
     for name in (*JOINED, "locomo10"):
-        data = joined(folders / name)
+        data = join(folders / name)
         ids = sample(data, most)
         teach, test = ids[::2], ids[1::2]
         for keys in KEYS:
@@ -228,7 +228,7 @@ def taught(folders: Path, most: int) -> Iterator[dict[str, Any]]:
 def short(folders: Path, most: int) -> Iterator[dict[str, Any]]:
     """Documents ranked by `auto` keys of several lengths: what a set of short documents loses, and one of long ones
     gains."""
-    for name, texts, queries, grades in judged_sets(folders):
+    for name, texts, queries, grades in read_sets(folders):
         ids = sorted(grades)[:most]
         for label, encoder in ENCODERS.items():
             kinds = {"full": "full", **{f"auto, whole {size}": {"name": "auto", "whole": size} for size in WHOLE}}
@@ -246,7 +246,7 @@ def short(folders: Path, most: int) -> Iterator[dict[str, Any]]:
                 }  # fmt: skip
 
 
-def judged_sets(
+def read_sets(
     folders: Path,
 ) -> Iterator[tuple[str, list[dict[str, str]], dict[str, str], dict[str, dict[str, float]]]]:
     """Sets as they are, and the long documents made of them."""
@@ -254,16 +254,16 @@ def judged_sets(
         folder = folders / name
         every = lines(folder / "corpus.jsonl")
         texts = [{"id": one["_id"], "title": one["title"], "text": one["text"]} for one in every]
-        yield name, texts, {one["_id"]: one["text"] for one in lines(folder / "queries.jsonl")}, judged(folder)
+        yield name, texts, {one["_id"]: one["text"] for one in lines(folder / "queries.jsonl")}, read_judgements(folder)
     for name in (*JOINED, "locomo10"):
-        data = joined(folders / name)
+        data = join(folders / name)
         grades = {id: {one.document: 1.0 for one in some} for id, some in data.gold.items()}
         yield f"{name}, long", list(data.documents), dict(data.questions), grades
 
 
 def rows(folders: Path, most: int) -> Iterator[dict[str, Any]]:
     """What a row takes: on disk, and in memory beside that (the files are mapped)."""
-    data = joined(folders / "scifact")
+    data = join(folders / "scifact")
     for label, encoder in {"bm25": "bm25", "wordllama": "wordllama"}.items():
         for keys in KEYS:
             with tempfile.TemporaryDirectory() as folder:
@@ -325,7 +325,7 @@ def answers(folders: Path, most: int) -> Iterator[dict[str, Any]]:
     llm = registry.build("llm", {"name": "llamacpp"})
     scores = registry.build("verifier", {"name": "token-f1"})
     for name in ("locomo10", "pubmedqa_l"):
-        data = joined(folders / name)
+        data = join(folders / name)
         asked = [id for id in sample(data, 10 * ANSWERED) if data.answers.get(id)][:ANSWERED]
         with tempfile.TemporaryDirectory() as folder, evokey.open(folder) as memory:
             memory.add(data.documents)

@@ -117,6 +117,7 @@ SCRIPTS: dict[str, list[tuple[str, str, str]]] = {
         ("lens.py", "", "--latency 100000"),
     ],
     "lens-forms": [("lens_forms.py", ".", "--seeds 1")],
+    "passages": [("passages.py", ".", "")],
     "watching": [("watching.py", "", "--data {data}")],
 }
 """By result file: script, data sets, options. Scripts measure what their result file does not have yet."""

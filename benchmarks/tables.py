@@ -18,6 +18,7 @@ from statistics import fmean
 import beside_paper
 import fairness
 import groups
+import passage_tables
 import prices
 import quality
 from results import READ, RESULTS, better, read, table
@@ -298,6 +299,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **groups.TABLES,
     **beside_paper.TABLES,
     **prices.TABLES,
+    **passage_tables.TABLES,
 }
 
 

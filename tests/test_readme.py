@@ -21,7 +21,7 @@ def test_the_readme_example_prints_what_it_says(tmp_path: Path) -> None:
     assert run.stderr == ""
 
 
-@pytest.mark.parametrize("page", ["retrievers", "loop"])
+@pytest.mark.parametrize("page", ["retrievers", "loop", "passages"])
 def test_the_examples_of_a_page_run_and_print_what_they_say(page: str, tmp_path: Path) -> None:
     for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text("utf-8"), re.DOTALL):
         said = re.findall(r"print\(.*?\)  # (.*)", code)

@@ -136,7 +136,7 @@ class Hit:
         if self.locate is None:
             return Passage(self.document.text, 0, len(self.document.text), "")
         found = self.locate()
-        object.__setattr__(self, "locate", None)  # it holds the index as it was
+        object.__setattr__(self, "locate", lambda: found)  # what found it holds the index as it was
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:

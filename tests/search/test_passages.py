@@ -98,6 +98,29 @@ def test_what_was_learned_ranks_the_document_and_the_question_finds_the_passage(
     assert memory.search("where do woodlice hide")[0].id == "trees.md"
 
 
+class Longest:
+    """A reranker that likes long texts, and notes what it was given."""
+
+    identity, longest = "longest", 900
+
+    def __init__(self) -> None:
+        self.read: list[Document] = []
+
+    def scores(self, query: str, documents: Any) -> Any:
+        self.read += documents
+        return np.array([float(len(one.text)) for one in documents])
+
+
+def test_a_reranker_reads_the_passage_and_the_hit_keeps_it(opened: Opener) -> None:
+    reranker = Longest()
+    memory = opened(encoder="bm25", reranker=reranker)
+    memory.add([TREES, *OTHERS])
+    hit = memory.search("beetles stones")[0]
+    assert hit.id == "trees.md" and hit.score == len(reranker.read[0].text) <= 900
+    assert "beetles" in reranker.read[0].text and hit.passage.text in reranker.read[0].text
+    assert hit.passage.where.startswith("Elm") and hit.document == TREES
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.text(alphabet=st.sampled_from("abc. \n#é漢\u0301😀`|"), min_size=1, max_size=500),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evokey.evolution.judgements import Judgements
 from evokey.keys.sentences import Span
-from evokey.passages.parts import overlapping
+from evokey.passages.parts import find_overlaps
 from evokey.scoring.block import Block
 from evokey.search.overlay import Touched
 from evokey.search.passages import row_spans
@@ -103,7 +103,7 @@ class Pairing:
         found = [
             (row, share, at)
             for at in here.tolist()
-            for row, share in self._matches.credited_rows(self._texts[queries[at]], int(numbers[at]))
+            for row, share in self._matches.credit_rows(self._texts[queries[at]], int(numbers[at]))
         ]
         rows, places = (np.array([one[part] for one in found], np.int64) for part in (0, 2))
         shares = np.array([share for _, share, _ in found], np.float64)
@@ -159,7 +159,7 @@ class Matches:
         first = int(rows.start)
         return first if rows.stop - first == 1 else first + int(np.argmax(self._table[self._place[text], rows]))
 
-    def credited_rows(self, query: str, number: int) -> list[tuple[int, float]]:
+    def credit_rows(self, query: str, number: int) -> list[tuple[int, float]]:
         """The rows that a query is credited to, and their shares: the one that it matches best. Where lessons name
         passages, those of these passages that it matches best, and with a share the one that it matches best of all."""
         best = self.row(query, number)
@@ -175,7 +175,7 @@ class Matches:
         """The rows of a document that lie in these parts of its text; none where its rows are no parts of it."""
         first = int(self._touched.rows(number).start)
         places = row_spans(self._retriever, number, self._lessons.named.documents[number])
-        return [first + at for at in overlapping(places, spans)]
+        return [first + at for at in find_overlaps(places, spans)]
 
     def shares(self, query: str, number: int) -> list[tuple[str, float]]:
         """The units that count for a document, and their shares of the query's credit."""

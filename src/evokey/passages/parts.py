@@ -56,7 +56,7 @@ def _anchors(names: Sequence[str]) -> Iterator[str]:
         yield found if name else ""
 
 
-def overlapping(places: Sequence[Span], wanted: Sequence[Span]) -> list[int]:
+def find_overlaps(places: Sequence[Span], wanted: Sequence[Span]) -> list[int]:
     """Which of the places lie in the wanted parts by half at least; where none does, those that hold most of them."""
     common = [max((min(end, stop) - max(start, first) for first, stop in wanted), default=0) for start, end in places]
     inside = [at for at, (start, end) in enumerate(places) if common[at] > 0 and 2 * common[at] >= end - start]

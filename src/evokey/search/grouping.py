@@ -35,10 +35,10 @@ def _passages(hit: Hit) -> Iterator[Hit]:
     most = max(float(located.scores.max()), 1e-12)
     for passage, near in zip(located.passages, located.scores.tolist(), strict=True):
         if near > 0 or len(located.passages) == 1:
-            yield replace(hit, score=_lower(hit.score, near / most), locate=partial(_given, passage))
+            yield replace(hit, score=_lower(hit.score, near / most), locate=partial(_same, passage))
 
 
-def _given(passage: Passage) -> Passage:
+def _same(passage: Passage) -> Passage:
     return passage
 
 

@@ -32,11 +32,11 @@ class Operators:
             return None
         wanted, unwanted = ([_pattern(phrase) for phrase in some] for some in (self.wanted, self.unwanted))
 
-        def accepted(document: Document) -> bool:
+        def accept(document: Document) -> bool:
             text = _plain(f"{document.title}\n{document.text}")
             return all(one.search(text) for one in wanted) and not any(one.search(text) for one in unwanted)
 
-        return accepted
+        return accept
 
 
 def parse(query: str) -> Operators:

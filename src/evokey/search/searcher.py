@@ -73,14 +73,14 @@ class Searcher:
         show, depth = asked.show, self._depth(asked.k)
         if show == Show():
             return self._rerank(asked.query, self._find_asked(asked, depth))[: asked.k]
-        hits = self._accepted(asked, depth * SPARE if show.fold else depth)
+        hits = self._find_accepted(asked, depth * SPARE if show.fold else depth)
         if show.fold:
             hits = fold(hits)
         if show.group == "passage":
             hits = by_passage(hits, depth)
         return self._rerank(asked.query, hits)[: asked.k]
 
-    def _accepted(self, asked: Request, depth: int) -> list[Hit]:
+    def _find_accepted(self, asked: Request, depth: int) -> list[Hit]:
         """So many hits that are to be shown: looked for deeper and deeper until there are enough."""
         accepts, deep = asked.show.accepts, depth
         hits = self._find_asked(asked, deep)
@@ -102,7 +102,7 @@ class Searcher:
     def look(self, text: str, k: int) -> list[Document]:
         """What an expander may read. Expansions are reused, whoever asks: so no restricted document."""
         query, index = checks.query(text), self.index
-        hits = self._find(lambda: _ranked(index.view().ask(query), self._depth(k), index.public))
+        hits = self._find(lambda: _rank_with(index.view().ask(query), self._depth(k), index.public))
         return [hit.document for hit in self._rerank(query, hits)[:k]]
 
     def filter(self, where: Where | None) -> Numbers | None:
@@ -116,7 +116,7 @@ class Searcher:
         number = None if asked.epoch is None else checks.epoch(asked.epoch, self.index.epoch)
         view, among = self.index.view(number), self.filter(asked.where)
         if asked.expansion is None or not asked.expansion.units:
-            best, ask = _ranked(view.ask(asked.query, asked.vector), depth, among)
+            best, ask = _rank_with(view.ask(asked.query, asked.vector), depth, among)
         else:
             best = view.rank_expanded(replace(asked.expansion, query=asked.query), depth, among)
             ask = cache(partial(view.ask, asked.query, asked.vector))
@@ -152,7 +152,7 @@ class Searcher:
         return best, ask, found
 
 
-def _ranked(asked: Asked, k: int, among: Numbers | None) -> Ranked:
+def _rank_with(asked: Asked, k: int, among: Numbers | None) -> Ranked:
     return asked.rank(k, among), lambda: asked
 
 
