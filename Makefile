@@ -40,6 +40,9 @@ fuzz-files: $(VENV)/dev  ## Read 5,000 damaged files of every kind; makes benchm
 filters: $(VENV)/dev  ## Time filters among 260,000 documents; makes benchmarks/results/filters.json (minutes)
 	@$(BIN)/python benchmarks/filters.py
 
+attacks: $(VENV)/dev  ## Attack a memory by feedback alone (docs/voices.md); makes benchmarks/results/attacks.json (an hour, resumable; needs the data sets in ../shared/data)
+	@$(BIN)/python benchmarks/run.py --only attacks
+
 lint: $(VENV)/dev  ## Format, style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -57,4 +60,4 @@ bench: $(VENV)/dev  ## Make benchmarks/results again, and the tables of README a
 clean:  ## Remove what was made
 	rm -rf $(VENV) dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo test faults forget-check fuzz-files filters lint package bench clean
+.PHONY: help demo test faults forget-check attacks fuzz-files filters lint package bench clean

@@ -15,9 +15,10 @@ record several times as many lessons as the honest ones; advertisements were add
     hidden         every other lesson of the attackers repeats an honest one; the rest is as `titles`
 
 Measured are the questions of others that nobody taught: nDCG@10 untaught, taught by honest actors ("honest"), and with
-the attackers' lessons; and the share of their top tens with an advertisement. "unnamed" is the same honest teaching by
-one voice, to which no defence applies. A run that is in FILE already is not made again.
-benchmarks/results/attacks-before.json was made by this script with the version before voices were weighed.
+the attackers' lessons; and the share of their top tens with the advertisement (of several, the one that is found
+most, and any of them). "unnamed" is the same honest teaching by one voice, to which no defence applies. A run that is
+in FILE already is not made again. benchmarks/results/attacks-before.json was made by this script with the version
+before voices were weighed.
 """
 
 from __future__ import annotations
@@ -195,10 +196,11 @@ class Bench:
             rankings = {one.id: Plain(memory).rank(one, 10) for one in self.asked}
         shutil.rmtree(folder)
         found = measures.evaluate(self.asked, rankings)
-        spammed = [any(id in self.world.spam for id in ranking[:10]) for ranking in rankings.values()]
+        tops = [set(ranking[:10]) for ranking in rankings.values()]
         return {
             "ndcg": fmean(one["nDCG@10"] for one in found.values()),
-            "spam": fmean(spammed),
+            "spam": max(fmean(id in top for top in tops) for id in self.world.spam),
+            "any_spam": fmean(not top.isdisjoint(self.world.spam) for top in tops),
             "lessons": len(lessons),
             "seconds": round(seconds, 2),
             "left_out": {kind: getattr(report, f"{kind}_left_out", {}) for kind in ("actors", "documents")},

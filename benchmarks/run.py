@@ -102,6 +102,7 @@ SCRIPTS: dict[str, list[tuple[str, str, str]]] = {
     "unrelated": [("unrelated.py", SETS, "")],
     "nobody": [("nobody.py", ".", "")],
     "confirmation": [("nobody.py", ".", f"--protocol holdout --seeds {NEW_SEEDS} --now bench-output/confirmation")],
+    "attacks": [("attacks.py", "scifact cranfield nfcorpus locomo10", "")],
     "expansion": [("expansion.py", "scifact nfcorpus", "")],
     "paper-fair": [("paper.py", ".", "")],
     "regimes": [("regimes.py", "locomo10 nfcorpus scifact", "")],

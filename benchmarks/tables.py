@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 
+import attack_tables
 import beside_paper
 import fairness
 import groups
@@ -294,6 +295,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "unrelated_means": unrelated_means,
     "unrelated_pairs": unrelated_pairs,
     "unrelated_others": unrelated_others,
+    **attack_tables.TABLES,
     **quality.TABLES,
     **fairness.TABLES,
     **groups.TABLES,
