@@ -602,6 +602,8 @@ class Explanation:
     """Lessons that were taught on an earlier text of the document, most of which is still there."""
     set_aside: int = 0
     """Lessons that were taught on another text of the document; they have no effect now."""
+    left_out: int = 0
+    """Lessons from which the document does not learn, because they harm what others ask."""
     in_reach: bool = True
     """Whether the query is similar enough to a taught one for learning to act on it."""
     passage: Passage | None = None

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from conftest import Always, Opener, ranking
+from typer.testing import CliRunner
 
 import evokey
+from evokey.cli.app import app
 from evokey.evolution.judgements import merge_votes
 from evokey.evolution.voices import EVIDENCE, JURY, Voices
 from evokey.inspect.accounting import report
@@ -93,6 +95,21 @@ def test_who_names_one_document_for_everything_is_not_learned_from(
     account = report(attacked)
     assert (account.actors_left_out, account.documents_left_out) == (told.actors_left_out, told.documents_left_out)
     assert "spam" not in {one.document for one in account.pupils}
+    assert attacked.explain("spam").left_out == told.documents_left_out["spam"]
+    assert attacked.explain("repair-engine").left_out == 0
+
+
+def test_the_command_line_names_whom_it_leaves_out(opened: Opener, tmp_path: Path) -> None:
+    with opened(encoder="bm25") as memory:
+        memory.add(handbook())
+        memory.feedback_many([*honest(), *flood()])
+    at = ["--at", str(tmp_path / "kb")]
+    for command in (["evolve", *at], ["stats", "--learned", *at]):
+        shown = " ".join(CliRunner().invoke(app, command).output.split())
+        assert "left out: actor attacker 0, 255 lessons that harm other questions" in shown
+        assert "left out: document spam, 255 lessons that harm other questions" in shown
+    told = CliRunner().invoke(app, ["explain", "spam", *at]).output
+    assert "255 of them left out: they harm what others ask" in told
 
 
 @pytest.mark.parametrize("actor", ["ada", None])

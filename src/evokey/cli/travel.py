@@ -163,6 +163,8 @@ def _show_explanation(found: Explanation) -> None:
         screen.say(f"  {found.carried_over} of them carried over from an earlier text, most of which is still there")
     if found.set_aside:
         screen.say(f"  {found.set_aside} of them set aside: the text was another one then")
+    if found.left_out:
+        screen.say(f"  {found.left_out} of them left out: they harm what others ask (evokey stats --learned)")
     for lesson in found.lessons[-20:]:
         grade = lesson.verdicts[0].grade
         colour = "green" if grade > 0 else "red" if grade < 0 else "dim"

@@ -37,6 +37,7 @@ def explain(
         "lesson_count": len(lessons),
         "carried_over": ledger.lessons.carried.count([number]),
         "set_aside": ledger.lessons.set_aside([number]),
+        "left_out": sum(document == id for _, document in ledger.epochs.get(index.epoch).left_out),
     }
     if query is None:
         return Explanation(id, lessons, None, None, None, [], **counts)
