@@ -41,9 +41,10 @@ USUAL, ROWS = Choice(spread=0.5, step=1.0, penalty=0.1), Choice(penalty=0.0)
 QUESTIONS, LEAST_QUESTIONS = 400, 3
 """Questions that are asked at most, all voices together; and of each voice at least, if it has so many."""
 ENTERED = 0.02
-"""The share of the questions of others that a document may enter without having to do with them,"""
-TIMES_USUAL = 3
-"""or this multiple of what documents enter on the mean, if that is more."""
+"""The share of the questions of others that a document may enter without having to do with them; or, if one of these is
+more:"""
+TIMES_CHANCE, TIMES_USUAL = 2, 3
+"""this multiple of what ten documents drawn by lot would enter; and of what taught documents enter on the mean."""
 REPEATED = 3
 """A voice that insists on so many documents like that is not heard on any document that it insists on."""
 WITNESSES = 3
@@ -165,21 +166,24 @@ class Audition:
 
     def decide(self, stage: Stage) -> Unwanted:
         (effects, *others), before = self._perform(stage)
-        crowded = self._spread(set[tuple[Voice, int]]().union(*map(self._crowded, (effects, *others))))
+        least = max(ENTERED, TIMES_CHANCE * CUTOFF / max(len(stage.retrievers[0].documents), 1))
+        found = (self._crowded(some, least) for some in (effects, *others))
+        crowded = self._spread(set[tuple[Voice, int]]().union(*found))
         rest = [one for one in effects if not self._blamed(one) <= crowded]
         teaching, contradicting = (self._unwanted(rest, right, before) for right in (True, False))
         return frozenset(teaching | contradicting), frozenset(crowded)
 
     # ---- documents that enter too many questions
 
-    def _crowded(self, effects: Sequence[Effect]) -> set[tuple[Voice, int]]:
-        """Documents that enter too many questions of others, each with the voices that insist on it."""
+    def _crowded(self, effects: Sequence[Effect], least: float) -> set[tuple[Voice, int]]:
+        """Documents that enter too many questions of others, each with the voices that insist on it. least: the share
+        of the questions that is too many."""
         shares = {number: self._share_entered(number, effects) for number in self._entered(effects)}
         touched = len({number for grades in self._lessons.grades.values() for number in grades})
         found = set()
         for number, share in shares.items():
             usual = (sum(shares.values()) - share) / max(touched - 1, 1)
-            if share > max(ENTERED, TIMES_USUAL * usual):
+            if share > max(least, TIMES_USUAL * usual):
                 found |= {(who, number) for who in self.insistent.get(number, ())}
         return found
 
