@@ -32,7 +32,7 @@ def _spam(runs: Runs, attack: str) -> list[float]:
 def _summary(runs: Runs, attack: str) -> list[str]:
     changes, spam = _changes(runs, attack), _spam(runs, attack)
     if not changes:
-        return ["", "", ""]
+        return []
     return [f"{fmean(changes):+.1%}", f"{min(changes):+.1%}", f"{fmean(spam):.1%} ({max(spam):.1%})"]
 
 
@@ -42,7 +42,7 @@ def kinds() -> str:
     rows = [[kind, "before", *_summary(before, f"{kind} {BEFORE}")] for kind in KINDS]
     rows += [[kind, f"{share} %", *_summary(now, f"{kind} {share}")] for kind in KINDS for share in (1, 10, 30)]
     order = {kind: place for place, kind in enumerate(KINDS)}
-    shown = sorted(rows, key=lambda row: order[row[0]])
+    shown = sorted((row for row in rows if len(row) > 2), key=lambda row: order[row[0]])
     return table(["attack", "attackers", "others, mean", "worst cell", "advertisement found, mean (most)"], shown)
 
 
