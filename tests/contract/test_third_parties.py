@@ -255,7 +255,7 @@ def test_a_memory_made_with_objects_says_which_are_missing(tmp_path: Path) -> No
             evokey.open(tmp_path / "kb", **passed)
         assert all(f"{kind}=…" in str(refused.value) for kind in missing or given())
         assert not any(f"{kind}=…" in str(refused.value) for kind in passed)
-    with pytest.raises(InvalidSettings, match=r"was made with hashed_words.Hashed/full"):
+    with pytest.raises(InvalidSettings, match=r"was made with hashed_words.Hashed/auto"):
         evokey.open(tmp_path / "kb", **{**given(), "encoder": [hashed(salt="other"), "bm25"]})
     shown = CliRunner().invoke(app, ["search", "record", "--at", str(tmp_path / "kb")])
     assert shown.exit_code != 0 and "encoder=…" in " ".join(shown.output.split())
