@@ -395,6 +395,11 @@ class Choice:
     """The newest document that a dense lens may use as an anchor."""
     demotion: float = 0.0
     """γ: how far keys move away from queries for which they were wrong; 0 leaves them."""
+    sharpness: float = 0.0
+    """What was learned counts by P^s, P the probability that a question is about something taught; 0: it counts
+    fully."""
+    gate_weights: tuple[float, ...] = ()
+    """The coefficients of P; with them, the penalty vanishes for a question that was taught in the same words."""
 
     @property
     def lens_id(self) -> tuple[float, float] | None:

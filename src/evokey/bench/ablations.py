@@ -88,12 +88,13 @@ class FixedStep(Guarded):
 class NoGuard(Guarded):
     """Nobody asks held-out queries: what is best for the taught ones is taken."""
 
-    def choose(self, fit: CrossFit) -> Choice:
+    def options(self, fit: CrossFit) -> Sequence[Choice]:
         own = fit.taught.outcomes(fit.choices())
-        return max(own, key=lambda choice: float(own[choice].mean()))
+        return [max(own, key=lambda choice: float(own[choice].mean()))]
 
-    def decide(self, known: Evaluation, untaught: Plan) -> Plan:
-        return max(known.plans, key=lambda plan: float(known.taught[plan].mean()))
+    def decide(self, known: Evaluation) -> Plan:
+        taught = known.populations.taught
+        return max(known.plans, key=lambda plan: float(taught[plan].mean()))
 
 
 class NoRows(Guarded):
@@ -102,7 +103,7 @@ class NoRows(Guarded):
     penalties = ()
 
     def grid(self, units: bool) -> list[Choice]:
-        return [choice for choice in super().grid(units) if choice.penalty is None]
+        return [NOTHING, *(replace(choice, penalty=None) for choice in super().grid(units) if choice.step)]
 
 
 class NoWords(Guarded):

@@ -23,6 +23,7 @@ from scipy import sparse
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.pairs import Pairing, Pairs
 from evokey.scoring.block import Block, ordinals
+from evokey.search.gate import NOBODY, Taught
 from evokey.search.lens import Lens
 from evokey.search.overlay import Overlay, Touched
 from evokey.search.retriever import Retriever
@@ -144,6 +145,12 @@ class Attribution:
     @cached_property
     def has_units(self) -> bool:
         return bool((self.pairs.shares > 0).any())
+
+    @cached_property
+    def taught_texts(self) -> Taught:
+        """The taught queries (no units) and their documents, for the gate."""
+        own = self.pairs.where(self.pairs.shares == 0)
+        return Taught.of(own.columns, self._places(own))
 
     def weights(self, spread: float, units: float) -> sparse.csr_array:
         """α for one β and η. Pairs without weight are left out: their texts are not kept as keys either."""
@@ -299,7 +306,8 @@ class Attribution:
         overlay = Overlay(
             self.touched, self.base, self.texts, self.block, weights, norms, choice, learned, lens, against
         )
-        return replace(overlay, named=self.named) if self.named else overlay
+        known = self.taught_texts if choice.gate_weights else NOBODY
+        return replace(overlay, named=self.named, known=known)
 
 
 def _starts(rows: Numbers, count: int) -> Numbers:

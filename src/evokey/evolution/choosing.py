@@ -1,121 +1,137 @@
-"""The rule that chooses: no harm to held-out queries first, then the taught queries, then the expected traffic."""
+"""The rule that chooses: no harm to held-out queries first, then the taught queries, then the expected ones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evokey.types import Scores
 
-TAUGHT_GAIN = 0.9
+TAUGHT_GAIN = 0.95
 """The share of the possible gain of taught queries that a choice must give them."""
-KEYS_NEEDED, KEYS_GAIN = 0.75, 0.98
-"""Taught questions kept as keys, and nothing else, are chosen if another choice gives taught queries less than the
-first share of what these keys give; the keys must then give the second share. Where held-out queries cannot judge (see
-ALL_UNRELATED), the second share is required of every choice."""
-ALL_UNRELATED = 0.9
-"""From this share of unrelated queries on, held-out queries cannot judge: they have nothing to gain."""
 UNTOUCHED_TRAFFIC = 0.5
 """The expected share of future queries about untouched documents, as a part of these documents' share."""
-HARM = 2.0
-"""The weight of losses of unrelated queries."""
-AS_GOOD, BETTER, MUCH_BETTER = 0.5, 1.0, 2.0
-"""In standard errors: how far behind the best still counts as good as the best, and how far ahead counts as better or
-as much better."""
+REWORDED_GAIN = 0.75
+"""The share of the possible gain of rewordings that a choice must give them."""
+REWORDED, ALL_REWORDED = 0.15, 0.5
+"""The weight of rewordings beside held-out queries: where at least half of these are related to lessons, and where none
+is. Simulated rewordings gain more than real ones do; but in the second case nothing else speaks for those whom lessons
+are for."""
+HARM = 3.0
+"""The weight of what unrelated queries lose: they have nothing to gain."""
+FEW_UNRELATED = 20
+"""With so many unrelated held-out queries, these and simulated ones are trusted alike."""
+AS_GOOD, MUCH_BETTER = 0.5, 3.0
+"""In standard errors: how far behind the best still counts as good as the best, and how far ahead counts as much
+better."""
 TAUGHT_TOLERANCE = 0.01
 """What taught queries may lose among choices that count as equal."""
-NEGLIGIBLE = 0.0005
-"""The share of held-out nDCG that may be lost if it is within the noise."""
-T = TypeVar("T", bound="Option")
+LARGEST_LOSS = 0.03
+"""The share of their nDCG that held-out queries may lose where rewordings gain more."""
+T = TypeVar("T")
 Outcomes = Mapping[T, Scores]
 """nDCG@10 of some queries under each choice."""
 
 
-class Option(Protocol):
-    """A choice of one retriever, or a plan of all."""
+@dataclass(frozen=True)
+class Populations(Generic[T]):
+    """What each choice means to everybody: nDCG@10 query by query."""
+
+    held_out: Outcomes[T]
+    """Queries on what the other folds taught."""
+    related: NDArray[np.bool_]
+    """Which of these share a document with what the other folds taught."""
+    as_unrelated: Outcomes[T]
+    """The same queries, as if their own documents had learned nothing."""
+    rewordings: Outcomes[T]
+    """Taught queries in other words."""
+    taught: Outcomes[T]
+    untaught: T
+    untouched: float
+    """The share of documents that learned nothing."""
+
+    @cached_property
+    def expected(self) -> Outcomes[T]:
+        """What each choice brings to future queries: rewordings, other questions on what was taught, and questions
+        about the rest. What the last lose counts more. Lessons show how people ask about the documents that were
+        taught; if too few held-out queries are about the rest, the missing ones are simulated."""
+        return {choice: self._expect(choice) for choice in self.held_out}
+
+    def _expect(self, choice: T) -> Scores:
+        gain = self.held_out[choice] - self.held_out[self.untaught]
+        simulated = self.as_unrelated[choice] - self.as_unrelated[self.untaught]
+        again = self.rewordings[choice] - self.rewordings[self.untaught]
+        count, weight = len(gain) + len(again), self._reworded if len(again) else 0.0
+        gain = self._weigh(gain, simulated)
+        parts = ((1 - weight) * count / max(len(gain), 1) * gain, weight * count / max(len(again), 1) * again)
+        return np.concatenate(parts)
+
+    def _weigh(self, gain: Scores, simulated: Scores) -> Scores:
+        """Related and unrelated queries, each group by its expected share. What is known of the second comes from
+        queries that are unrelated, and from simulated ones while these are few."""
+        found, real = float((~self.related).sum()), ~self.related
+        trusted = found / (found + FEW_UNRELATED)
+        share = max(self.unrelated, UNTOUCHED_TRAFFIC * self.untouched) if self.related.any() else 1.0
+        lost = (trusted * gain[real].mean() if found else 0.0) + (1 - trusted) * simulated.mean()
+        harm = share * (HARM if lost < 0 else 1.0)
+        weights = np.where(
+            real, harm * trusted / max(self.unrelated, 1e-9), (1 - share) / max(1 - self.unrelated, 1e-9)
+        )
+        return np.asarray(weights * gain + harm * (1 - trusted) * simulated)
 
     @property
-    def effective_penalty(self) -> float:
-        """The penalty of taught questions kept as keys: the larger, the less they change other questions."""
-        ...
+    def _reworded(self) -> float:
+        """The weight of rewordings."""
+        return REWORDED + (ALL_REWORDED - REWORDED) * max(0.0, 2 * self.unrelated - 1)
 
     @property
-    def only_taught_keys(self) -> bool:
-        """Whether taught questions are kept as keys, and nothing else is learned."""
-        ...
+    def unrelated(self) -> float:
+        """The share of unrelated queries among those held out."""
+        return 1 - float(self.related.mean()) if len(self.related) else 0.0
+
+    def only(self, wanted: Callable[[T], bool]) -> Populations[T]:
+        """These of the choices, and the untaught index."""
+        held_out = {one: some for one, some in self.held_out.items() if one == self.untaught or wanted(one)}
+        return replace(self, held_out=held_out)
+
+    def choose(self) -> T:
+        """The best choice.
+
+        1. It is expected to help, and held-out queries lose almost nothing.
+        2. Of these choices, those that give the taught queries most of what any of them gives, as they were asked and
+           in other words.
+        3. Of these, the choices that are as good as the best for the expected queries (within the noise), and of these
+           the best for the taught queries; then the best for the expected queries.
+        """
+        own = {choice: float(scores.mean()) for choice, scores in self.taught.items() if choice in self.held_out}
+        harmless = [choice for choice in self.held_out if choice == self.untaught or self._harmless(choice)]
+        again = {choice: float(self.rewordings[choice].sum()) for choice in harmless}
+        faithful = _with_gain(harmless, again, self.untaught, REWORDED_GAIN)
+        equals = _best(_with_gain(faithful, own, self.untaught, TAUGHT_GAIN), self.expected, own)
+        return max(equals, key=lambda choice: float(self.expected[choice].mean()))
+
+    def _harmless(self, choice: T) -> bool:
+        before, after = self.held_out[self.untaught].mean(), self.held_out[choice].mean()
+        return bool(self.expected[choice].mean() >= 0 and after >= (1 - LARGEST_LOSS) * before)
 
 
-def choose(
-    held_out: Outcomes[T],
-    expected: Outcomes[T],
-    taught: Outcomes[T],
-    untaught: T,
-    *,
-    prefer_penalty: bool = False,
-    unrelated: float = 0.0,
-) -> T:
-    """The best choice, by its outcomes for held-out queries, for the expected traffic and for the taught queries.
-
-    1. Held-out queries do not get worse than in the untaught index (except for a negligible loss within the noise).
-    2. Of these choices, those that give the taught queries most of what any of them gives.
-    3. Of these, the choices that are as good as the best for the expected traffic (within the noise), and of these the
-       best for the taught queries; among equals the largest penalty, if wanted, and then the best for the traffic.
-    4. What was taught is always found again: if the choice does not ensure that, taught questions are kept as keys, and
-       nothing else is learned. (If every question is taught once, no held-out query is related to a lesson, and all
-       that is learned looks like a cost.) unrelated: the share of such held-out queries.
-    """
-    own = {choice: float(scores.mean()) for choice, scores in taught.items() if choice in held_out}
-    blind = unrelated >= ALL_UNRELATED
-    harmless = [choice for choice in held_out if _harmless(held_out[choice], held_out[untaught])]
-    equals = _best(_with_taught_gain(harmless, own, untaught, TAUGHT_GAIN), expected, own)
-
-    def rank(choice: T) -> tuple[float, ...]:
-        """Held-out queries that have nothing to gain cannot order the equals: the taught queries and the penalty do."""
-        worth, penalty = float(expected[choice].mean()), choice.effective_penalty
-        return (round(own[choice], 2), penalty, worth) if blind else (prefer_penalty and penalty, worth)
-
-    best = max(equals, key=rank)
-    only_keys = [choice for choice in held_out if choice.only_taught_keys]
-    needed = KEYS_GAIN if blind else KEYS_NEEDED
-    if not only_keys or best in _with_taught_gain([*only_keys, best], own, untaught, needed):
-        return best
-    sufficient = _with_taught_gain(only_keys, own, untaught, KEYS_GAIN)
-    return max(sufficient, key=lambda choice: (choice.effective_penalty, float(expected[choice].mean())))
-
-
-def _with_taught_gain(choices: Sequence[T], own: Mapping[T, float], untaught: T, share: float) -> list[T]:
-    """Those that give the taught queries this share of what any of them gives."""
+def _with_gain(choices: Sequence[T], own: Mapping[T, float], untaught: T, share: float) -> list[T]:
+    """Those that give this share of what any of them gives."""
     enough = own[untaught] + share * (max(own[choice] for choice in choices) - own[untaught])
     return [choice for choice in choices if own[choice] >= enough]
 
 
 def _best(choices: Sequence[T], expected: Outcomes[T], own: Mapping[T, float]) -> list[T]:
-    """Those that are as good as the best for the expected traffic, and of these the best for taught queries."""
+    """Those that are as good as the best for the expected queries, and of these the best for taught queries."""
     best = max((expected[choice] for choice in choices), key=lambda scores: float(scores.mean()))
     near = [choice for choice in choices if errors_behind(best, expected[choice]) <= AS_GOOD]
     most = max(own[choice] for choice in near)
     return [choice for choice in near if own[choice] >= most - TAUGHT_TOLERANCE]
-
-
-def expect_traffic(
-    held_out: Outcomes[T], as_unrelated: Outcomes[T], untaught: T, *, unrelated: float, untouched: float
-) -> Outcomes[T]:
-    """Held-out outcomes, weighted as in future traffic.
-
-    Lessons show how people ask about the documents that were taught; others will ask about the rest. Their share is
-    taken to be half of the share of untouched documents. If fewer of the held-out queries are unrelated, the missing
-    ones are simulated: by the same queries, as if their own documents had learned nothing. Their losses count twice,
-    because they have nothing to gain.
-    """
-    wanted = UNTOUCHED_TRAFFIC * untouched
-    if unrelated >= wanted:
-        return held_out
-    share = (wanted - unrelated) / (1 - unrelated)
-    level = as_unrelated[untaught]
-    harmed = {choice: level + HARM * (scores - level) for choice, scores in as_unrelated.items()}
-    return {choice: (1 - share) * scores + share * harmed[choice] for choice, scores in held_out.items()}
 
 
 def safe_choices(protected: Outcomes[T], untaught: T) -> list[T]:
@@ -129,11 +145,6 @@ def no_query_worse(scores: Scores, untaught: Scores) -> bool:
 
 def join_folds(folds: Sequence[Outcomes[T]]) -> dict[T, Scores]:
     return {choice: np.concatenate([fold[choice] for fold in folds]) for choice in folds[0]}
-
-
-def _harmless(scores: Scores, untaught: Scores) -> bool:
-    loss = float(untaught.mean() - scores.mean())
-    return loss <= 0 or (loss <= NEGLIGIBLE * untaught.mean() and errors_behind(untaught, scores) <= 1)
 
 
 def errors_behind(best: Scores, scores: Scores) -> float:

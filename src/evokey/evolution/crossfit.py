@@ -7,25 +7,31 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
+import numpy as np
+
+from evokey.evolution import gating
 from evokey.evolution.attribution import Attribution
-from evokey.evolution.choosing import BETTER, Outcomes, choose, errors_behind, expect_traffic, join_folds, safe_choices
+from evokey.evolution.choosing import Populations, join_folds, safe_choices
 from evokey.evolution.folds import sample, split_folds
-from evokey.evolution.grid import DEMOTIONS, NOTHING, STEPS
+from evokey.evolution.grid import DEMOTIONS, NOTHING, lens_grid
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.lens_training import LensTrainer
 from evokey.evolution.policy import TrainingData
 from evokey.evolution.traffic import find_unrelated, judge_by_untaught
-from evokey.evolution.trial import Trial
+from evokey.evolution.trial import CrossFitted, Gate, Trial
 from evokey.search.lens import Lens, LensId
 from evokey.search.retriever import Retriever
+from evokey.search.rewording import reword
 from evokey.types import Choice
 
 MIN_CROSSFIT = 20
 """With fewer queries a cross-fit says nothing: then taught questions are only kept as keys."""
-FOLD_SAMPLE, TAUGHT_SAMPLE = 80, 250
-"""Queries that are scored at most: of each fold, and of the taught queries themselves."""
-LENSES_WITH_STEPS = 3
+FOLD_SAMPLE, TAUGHT_SAMPLE, REWORDED_SAMPLE = 80, 250, 200
+"""Queries that are scored at most: of each fold, of the taught queries themselves, and of these in other words."""
+LENSES_WITH_STEPS = 2
 """Lenses that are tried with every step."""
+OPTION_SHARPNESS = (0.0, 1.0, 4.0)
+"""How sharp the gates of several options are."""
 MIN_TRAFFIC = 32
 """With fewer queries of the traffic, nothing is known of it."""
 LENS_LOSS, KEYS_LOSS = 0.05, 0.005
@@ -44,10 +50,14 @@ class CrossFit:
         """grid: the choices without lens and demotion; trainer: makes lenses, None to try none."""
         self.retriever, self._attribution, self._grid, self._trainer = retriever, attribution, grid, trainer
         self.pools, lessons = data.pools[retriever.name], data.lessons
+        self.together = len(data.retrievers) > 1
+        """Whether there are other retrievers."""
         self.unrelated_traffic = find_unrelated(retriever, attribution, data.traffic)
         """Queries of the traffic that are far from every lesson."""
         settings = self._lens_settings(len(data.traffic))
         self._all_lenses = trainer.train(settings) if trainer else {}
+        self._gates: dict[LensId | None, Gate | CrossFitted] = {}
+        self._tried: dict[Choice, None] = {}
         self._traffic = self.score(judge_by_untaught(self.unrelated_traffic, self.pools))
         self._lenses = [one for one in self._all_lenses if self._kept(*self._add_lens(one, [NOTHING])) >= 1 - LENS_LOSS]
         # No exception for a protected query: it is scored with documents outside its pool, too.
@@ -57,9 +67,9 @@ class CrossFit:
             for fold, queries in enumerate(split_folds(lessons.queries))
         ]
         self.taught = self.score(lessons.only(sample(lessons.jurors, TAUGHT_SAMPLE)))
-        count = sum(len(trial.queries) for trial in self.folds)
-        self.unrelated = sum(trial.count_unrelated() for trial in self.folds) / max(count, 1)
-        """The share of the held-out queries whose documents the other folds never touched."""
+        self.rewordings = self._score_rewordings(lessons)
+        self.related = np.concatenate([trial.related for trial in self.folds])
+        """Which held-out queries share a document with what the other folds taught."""
         self.learners = attribution.learners
         self.untouched = 1 - len(attribution.learners) / max(len(retriever.base), 1)
 
@@ -67,9 +77,35 @@ class CrossFit:
         related = traffic >= MIN_TRAFFIC and not self.unrelated_traffic
         return self._trainer.settings(traffic_related=related) if self._trainer else ()
 
+    @property
+    def unrelated(self) -> float:
+        """The share of the held-out queries whose documents the other folds never touched."""
+        return 1 - float(self.related.mean()) if len(self.related) else 0.0
+
     def score(self, queries: Judgements, *, deep: bool = False) -> Trial:
         """A trial of these queries on everything taught."""
-        return Trial(self.retriever, self._attribution, queries, self.pools, self._all_lenses, deep=deep)
+        trial = Trial(self.retriever, self._attribution, queries, self.pools, self._all_lenses, deep=deep)
+        trial.gates = self._gates
+        return trial
+
+    def _score_rewordings(self, lessons: Judgements) -> Trial:
+        """A trial of taught queries in other words, on everything taught."""
+        found = reword(sample(lessons.jurors, REWORDED_SAMPLE), REWORDED_SAMPLE)
+        reworded = {f"{one.query}\n{at}": one for at, one in enumerate(found)}
+        queries = Judgements({name: lessons.grades[one.query] for name, one in reworded.items()}, {})
+        return Trial(self.retriever, self._attribution, queries, self.pools, self._all_lenses, reworded=reworded)
+
+    def _train_gate(self, lens: LensId | None) -> None:
+        """Learn which questions are about something taught, and tell the trials."""
+        found = gating.train(self.folds, self.rewordings, lens)
+        self._gates[lens], self.rewordings.gates[lens] = found.whole, found.reworded
+        for trial, probabilities in zip(self.folds, found.held_out, strict=True):
+            trial.gates[lens] = probabilities
+
+    def add_gate(self, choice: Choice) -> Choice:
+        """The choice with the coefficients of its gate."""
+        gate = self._gates.get(choice.lens_id)
+        return choice if choice.nothing or not isinstance(gate, tuple) else replace(choice, gate_weights=tuple(gate))
 
     def _held_out(self, lessons: Judgements, fold: Sequence[str], lenses: dict[LensId, Lens]) -> Trial:
         """A trial of the queries of one fold, on what the other folds taught."""
@@ -82,26 +118,34 @@ class CrossFit:
         return safe_choices(self.protected.outcomes(self._grid), NOTHING)
 
     def choose(self) -> Choice:
-        """First without a lens, then with demotion of wrong documents; then with every lens; then with the best lenses
-        and every step."""
-        plain = self._try_demotion(self._choose(self._grid)[0])
+        """The best choice. First without a lens, then with demotion of wrong documents; then with every lens; then with
+        the best lenses, every step, and a gate or none."""
+        plain = self._try_demotion(self._populate(self._grid).choose())
         if not self._lenses:
             return plain
         by_lens = {lens: self._add_lens(lens, (NOTHING, plain)) for lens in self._lenses}
-        expected = self._choose([NOTHING, plain, *chain(*by_lens.values())])[1]
-        allowed = {lens: [one for one in some if one in expected] for lens, some in by_lens.items()}
-        worth = {lens: [float(expected[one].mean()) for one in some] for lens, some in allowed.items()}
+        expected = self._populate([NOTHING, plain, *chain(*by_lens.values())]).expected
+        worth = {
+            lens: [float(expected[one].mean()) for one in some if one in expected] for lens, some in by_lens.items()
+        }
         best = sorted((lens for lens in worth if worth[lens]), key=lambda lens: -max(worth[lens]))[:LENSES_WITH_STEPS]
-        moves = [replace(plain, step=step) for step in (0.0, *STEPS)]
-        choice, expected = self._choose([NOTHING, plain, *chain(*(self._add_lens(lens, moves) for lens in best))])
-        better = plain not in expected or errors_behind(expected[choice], expected[plain]) > BETTER
-        return choice if better else plain  # a lens changes every question: it must be clearly better
+        moves = [plain, *(replace(one, demotion=plain.demotion, unit_weight=plain.unit_weight) for one in lens_grid())]
+        return self._populate([NOTHING, plain, *chain(*(self._add_lens(lens, moves) for lens in best))]).choose()
+
+    def options(self) -> list[Choice]:
+        """The best choice first; then the best of those with a gate and without: together with other retrievers,
+        another choice may be better than the best."""
+        best = self.choose()
+        known = self._populate(list(self._tried))
+        groups = [partial(_has_sharpness, sharpness) for sharpness in OPTION_SHARPNESS]
+        found = [best, *(known.only(group).choose() for group in groups)]
+        return [one for one in dict.fromkeys(found) if not one.nothing]
 
     def _try_demotion(self, plain: Choice) -> Choice:
         """The same choice, with wrong documents demoted if that is better."""
         if self._attribution.wrong_rows is None:
             return plain
-        return self._choose([NOTHING, plain, *(replace(plain, demotion=demotion) for demotion in DEMOTIONS)])[0]
+        return self._populate([NOTHING, plain, *(replace(plain, demotion=one) for one in DEMOTIONS)]).choose()
 
     def _add_lens(self, lens: LensId, choices: Sequence[Choice]) -> list[Choice]:
         """The same choices with a lens."""
@@ -124,12 +168,23 @@ class CrossFit:
         """How much of its untaught results unrelated traffic keeps under a choice (nDCG@10)."""
         return float(self._traffic.outcomes([choice])[choice].mean()) if self._traffic.queries else 1.0
 
-    def _choose(self, grid: Sequence[Choice]) -> tuple[Choice, Outcomes[Choice]]:
-        """The best choice of a grid; and the expected outcomes of all that are allowed."""
+    def _populate(self, grid: Sequence[Choice]) -> Populations[Choice]:
+        """What the choices of a grid mean to everybody, without those that are not allowed."""
+        for lens in {choice.lens_id for choice in grid} - self._gates.keys():
+            self._train_gate(lens)
+        self._tried.update(dict.fromkeys(grid))
         choices = self._spare_traffic(safe_choices(self.protected.outcomes(list(dict.fromkeys(grid))), NOTHING))
         folds = [trial.outcomes_with_unrelated(choices) for trial in self.folds]
-        held_out = join_folds([queries for queries, _ in folds])
-        as_unrelated = join_folds([unrelated for _, unrelated in folds])
-        expected = expect_traffic(held_out, as_unrelated, NOTHING, unrelated=self.unrelated, untouched=self.untouched)
-        taught = self.taught.outcomes(choices)
-        return choose(held_out, expected, taught, NOTHING, prefer_penalty=True, unrelated=self.unrelated), expected
+        return Populations(
+            join_folds([queries for queries, _ in folds]),
+            self.related,
+            join_folds([unrelated for _, unrelated in folds]),
+            self.rewordings.outcomes(choices),
+            self.taught.outcomes(choices),
+            NOTHING,
+            self.untouched,
+        )
+
+
+def _has_sharpness(sharpness: float, choice: Choice) -> bool:
+    return choice.sharpness == sharpness

@@ -9,23 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from evokey.evolution.choosing import Outcomes, expect_traffic, no_query_worse
+from evokey.evolution.choosing import Populations, no_query_worse
 from evokey.evolution.plans import SAME_QUESTION, Plan, PlanOutcomes, PlanScorer
 from evokey.types import Quality
 
-KEPT_GAIN, KEPT_GAIN_UNKNOWN = 0.9, 0.6
-"""The share of the held-out gain that must be kept when a plan is limited to fewer questions; and where nothing is
-known about questions on untouched documents."""
+KEPT_GAIN = 0.95
+"""The share of the held-out gain that must be kept when a plan is limited to fewer questions."""
 MAX_LOSS = 0.005
 """What unrelated questions may lose of their untaught results (nDCG@10)."""
 
 
 class Evaluation:
     def __init__(self, scorer: PlanScorer, plans: Sequence[Plan]) -> None:
-        self._scorer, self._untaught, self.unrelated = scorer, scorer.untaught, scorer.unrelated
+        self._scorer, self._untaught = scorer, scorer.untaught
         self._held_out, self._as_unrelated = scorer.held_out(plans), scorer.held_out(plans, as_unrelated=True)
         self._taught, self._protected = scorer.taught(plans), scorer.protected(plans)
-        self._traffic = scorer.traffic(plans)
+        self._traffic, self._rewordings = scorer.traffic(plans), scorer.rewordings(plans)
         widest = [plan for plan in map(self._widen, plans) if plan is not None]
         weights = self._untaught.weights
         wide = any(
@@ -66,34 +65,31 @@ class Evaluation:
         return 1 - after / before if before else 0.0
 
     @cached_property
-    def held_out(self) -> Outcomes[Plan]:
-        return self._held_out.of(self.plans, self._untaught)
+    def populations(self) -> Populations[Plan]:
+        """What the plans mean to everybody."""
+        return self._populate(self.plans)
 
-    @cached_property
-    def expected(self) -> Outcomes[Plan]:
-        """Held-out outcomes, weighted as in future traffic."""
-        plans = list(dict.fromkeys([*self.plans, self._untaught]))
-        held_out, as_unrelated = (some.of(plans, self._untaught) for some in (self._held_out, self._as_unrelated))
-        shares = {"unrelated": self.unrelated, "untouched": self._scorer.untouched}
-        return expect_traffic(held_out, as_unrelated, self._untaught, **shares)
-
-    @cached_property
-    def taught(self) -> Outcomes[Plan]:
-        return self._taught.of(self.plans, self._untaught)
+    def _populate(self, plans: Sequence[Plan]) -> Populations[Plan]:
+        plans = list(dict.fromkeys([*plans, self._untaught]))
+        scored = (self._held_out, self._as_unrelated, self._rewordings, self._taught)
+        held_out, as_unrelated, rewordings, taught = (some.of(plans, self._untaught) for some in scored)
+        groups = (held_out, self._scorer.related, as_unrelated, rewordings, taught)
+        return Populations(*groups, self._untaught, self._scorer.untouched)
 
     def narrow(self, plan: Plan) -> Plan:
-        """The same plan, acting on as few questions as possible while most of the held-out gain is kept. Taught
-        questions kept as keys that bring held-out queries nothing act near taught queries anyway."""
-        thresholds = (one for one in self._scorer.thresholds[:-1] if one > plan.threshold)
+        """The same plan, acting on as few questions as possible while most of the expected gain is kept. Taught
+        questions kept as keys that bring nobody anything act near taught queries anyway."""
+        thresholds = (one for one in self._scorer.low_thresholds if one > plan.threshold)
         narrower = [plan._replace(threshold=threshold) for threshold in thresholds]
-        outcomes = self._held_out.of([plan, *narrower, self._untaught], self._untaught)
-        gain = {one: float((outcomes[one] - outcomes[self._untaught]).mean()) for one in (plan, *narrower)}
+        known = self._populate([plan, *narrower])
+        gain = {one: float((known.held_out[one] - known.held_out[self._untaught]).mean()) for one in (plan, *narrower)}
+        if gain[plan] <= 0:
+            gain = {one: float(known.expected[one].mean()) for one in (plan, *narrower)}
         if plan == self._untaught or (plan.only_taught_keys and gain[plan] <= 0):
             return plan
 
         def keeps_enough(one: Plan) -> bool:
-            share = KEPT_GAIN_UNKNOWN if one.threshold <= self._scorer.min_threshold else KEPT_GAIN
-            return gain[one] >= share * max(gain[plan], 0.0) and self._is_safe(one)
+            return gain[one] >= KEPT_GAIN * max(gain[plan], 0.0) and self._is_safe(one)
 
         return max([plan, *filter(keeps_enough, narrower)], key=lambda one: one.threshold)
 

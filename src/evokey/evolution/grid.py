@@ -10,8 +10,12 @@ NOTHING = Choice()
 SPREADS = (0.0, 0.5, 1.0)
 STEPS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 UNITS = (0.0, 0.5, 1.0, 2.0)
-PENALTIES = (None, 0.4, 0.3, 0.2, 0.1, 0.0)
+PENALTIES = (1.0, 0.4, 0.3, 0.2, 0.1, 0.0)
+"""What was taught is always found again. At a penalty of 1, only if it is asked in (almost) the same words."""
 DEMOTIONS = (0.1, 0.2, 0.4)
+SHARPNESS = (1.0, 2.0, 4.0)
+"""How sharp the gate may be. The coarser options below go with it: a gate makes bold choices harmless."""
+COARSE_SPREAD, COARSE_STEPS, COARSE_PENALTIES = 0.5, (0.0, 0.5, 1.0, 2.0, 4.0), (1.0, 0.3, 0.1, 0.0)
 
 
 def make_grid(units: bool) -> list[Choice]:
@@ -20,4 +24,17 @@ def make_grid(units: bool) -> list[Choice]:
     weights = UNITS if units else (0.0,)
     still = [Choice(unit_weight=eta, penalty=penalty) for eta in weights for penalty in PENALTIES]
     moving = [Choice(*move) for move in product(SPREADS, STEPS, weights, PENALTIES)]
-    return [NOTHING, *(choice for choice in still if choice.penalty is not None), *moving]
+    return [NOTHING, *still, *moving, *_coarse(SHARPNESS, weights)]
+
+
+def lens_grid() -> list[Choice]:
+    """The choices that are tried with each of the best lenses."""
+    return _coarse((0.0, 1.0, 4.0), (0.0,))
+
+
+def _coarse(sharpness: tuple[float, ...], weights: tuple[float, ...]) -> list[Choice]:
+    """Sorted by how sharp the gate is: such choices are scored together."""
+    return [
+        Choice(COARSE_SPREAD if step else 0.0, step, units, penalty, sharpness=sharp)
+        for sharp, step, units, penalty in product(sharpness, COARSE_STEPS, weights, COARSE_PENALTIES)
+    ]

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from evokey.errors import InvalidSettings
 from evokey.evolution.attribution import Attribution, attribute
-from evokey.evolution.choosing import safe_choices
+from evokey.evolution.choosing import LARGEST_LOSS, TAUGHT_TOLERANCE, safe_choices
 from evokey.evolution.crossfit import MIN_CROSSFIT, CrossFit
 from evokey.evolution.evaluation import Evaluation
 from evokey.evolution.grid import PENALTIES, make_grid
@@ -24,16 +24,18 @@ from evokey.evolution.plans import Plan, PlanScorer, choose_plan, make_plans, sa
 from evokey.evolution.policy import Log, Proposal, TrainingData
 from evokey.search.overlay import UNTAUGHT, Overlay
 from evokey.search.retriever import Retriever
-from evokey.types import Choice, Quality, Reach
+from evokey.types import Choice, Quality, Reach, Scores
 
 FEW_PENALTIES = (0.2, 0.1, 0.0)
 """Penalties to choose from when there are too few lessons to cross-validate."""
+FEW = (Choice(spread=0.5, step=1.0, penalty=0.1),)
+"""What is learned then if it does no harm."""
 LENSES = ("none", "dense", "all")
 
 
 @dataclass
 class Guarded:
-    lens: str = "none"
+    lens: str = "dense"
     """Which retrievers may learn a lens (query map): none, dense, or all."""
 
     negatives: bool = True
@@ -43,8 +45,9 @@ class Guarded:
     uses_traffic: ClassVar[bool] = True
     auditions: ClassVar[bool] = True
     """Lessons that harm what others ask are left out (audition.py)."""
-    penalties: ClassVar[Sequence[float]] = tuple(one for one in PENALTIES if one is not None)
+    penalties: ClassVar[Sequence[float]] = PENALTIES
     """Penalties of taught questions kept as keys where nothing else is learned."""
+    few: ClassVar[Sequence[Choice]] = FEW
     _attributed: dict[str, tuple[tuple[Judgements, Any, bool], Attribution]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -58,13 +61,14 @@ class Guarded:
         fits = [self.fit(retriever, data) for retriever in data.retrievers]
         scorer = PlanScorer(fits, data)
         if len(data.lessons.queries) < MIN_CROSSFIT:
-            return self._propose_keys(data.fusion.names, scorer)
+            return self._propose_few(data.fusion.names, scorer)
         untaught = scorer.untaught
-        choices = [self.choose(fit) for fit in fits]
-        evaluation = Evaluation(scorer, make_plans(choices, untaught, data.fusion.weightings(), self.penalties))
-        plan = evaluation.narrow(self.decide(evaluation, untaught))
+        options = [self.options(fit) for fit in fits]
+        evaluation = Evaluation(scorer, make_plans(options, untaught, data.fusion.weightings(), self.penalties))
+        plan = evaluation.narrow(self.decide(evaluation))
         held_out, taught, unrelated = evaluation.quality(plan)
-        proposal = _proposal(data.fusion.names, plan, untaught, taught)
+        gated = plan._replace(choices=tuple(fit.add_gate(one) for fit, one in zip(fits, plan.choices, strict=True)))
+        proposal = _proposal(data.fusion.names, gated, untaught, taught)
         return replace(proposal, held_out=held_out, unrelated=unrelated, reach=_reach(plan, scorer))
 
     def overlay(self, retriever: Retriever, log: Log, choice: Choice) -> Overlay:
@@ -101,24 +105,37 @@ class Guarded:
         """The choices to compare; units: whether a lesson has expansion units."""
         return make_grid(units)
 
-    def choose(self, fit: CrossFit) -> Choice:
-        """The choice of one retriever."""
-        return fit.choose()
+    def options(self, fit: CrossFit) -> Sequence[Choice]:
+        """The choices of one retriever that are worth trying together with those of others."""
+        return fit.options() if fit.together else [fit.choose()]
 
-    def decide(self, known: Evaluation, untaught: Plan) -> Plan:
+    def decide(self, known: Evaluation) -> Plan:
         """The plan of all retrievers."""
-        return choose_plan(known.held_out, known.expected, known.taught, untaught, known.unrelated)
+        return choose_plan(known.populations)
 
-    def _propose_keys(self, names: Sequence[str], scorer: PlanScorer) -> Proposal:
-        """Taught questions kept as keys, and nothing else, at the largest penalty at which taught queries do best."""
+    def _propose_few(self, names: Sequence[str], scorer: PlanScorer) -> Proposal:
+        """Too few lessons to cross-validate: a choice that helped other wordings on every set measured, if each taught
+        query loses nothing by what the others taught; else taught questions are kept as keys, and nothing else is
+        learned, at the largest penalty at which taught queries do best."""
         untaught = scorer.untaught
-        plans = [same_choice(Choice(penalty=one), untaught) for one in self.penalties if one in FEW_PENALTIES]
-        plans = safe_choices(scorer.protected([*plans, untaught]).everywhere, untaught)
-        outcomes = scorer.taught([*plans, untaught]).everywhere
-        plan = max(plans, key=lambda plan: round(float(outcomes[plan].mean()), 3))
-        plan = plan if outcomes[plan].any() else untaught
-        before, after = outcomes[untaught], outcomes[plan]
+        bold = [same_choice(choice, untaught) for choice in self.few]
+        keys = [same_choice(Choice(penalty=one), untaught) for one in self.penalties if one in FEW_PENALTIES]
+        safe = safe_choices(scorer.protected([*bold, *keys, untaught]).everywhere, untaught)
+        others, taught = scorer.held_out(safe).everywhere, scorer.taught(safe).everywhere
+        harmless = [one for one in bold if one in safe and _keeps(others[one], others[untaught])]
+        found = {one: round(float(taught[one].mean()), 3) for one in safe if one not in bold or one in harmless}
+        best = max(found.values())
+        plan = next((one for one in harmless if found[one] >= best - TAUGHT_TOLERANCE), None) or max(
+            found, key=found.get
+        )
+        plan = plan if taught[plan].any() else untaught
+        before, after = taught[untaught], taught[plan]
         return _proposal(names, plan, untaught, Quality(float(before.mean()), float(after.mean()), len(after)))
+
+
+def _keeps(scores: Scores, untaught: Scores) -> bool:
+    """Whether queries lose almost nothing."""
+    return bool(scores.mean() >= (1 - LARGEST_LOSS) * untaught.mean())
 
 
 def _proposal(names: Sequence[str], plan: Plan, untaught: Plan, taught: Quality) -> Proposal:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,10 @@ class Nearness:
         if without is not None:
             table[:, self._folds == without] = EVERY_QUESTION
         return np.asarray(table.max(axis=1, initial=EVERY_QUESTION))
+
+    def measure_questions(self, questions: Sequence[Any]) -> Nearest:
+        """The same for questions that were not taught in these words."""
+        return np.asarray(self._neighbours.table(questions).max(axis=1, initial=EVERY_QUESTION))
 
     @property
     def thresholds(self) -> tuple[float, ...]:

@@ -9,8 +9,9 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evokey.evolution.choosing import MUCH_BETTER, Outcomes, choose, errors_behind, join_folds
+from evokey.evolution.choosing import MUCH_BETTER, Populations, errors_behind, join_folds
 from evokey.evolution.crossfit import CrossFit
 from evokey.evolution.folds import FOLDS
 from evokey.evolution.grid import NOTHING
@@ -25,6 +26,8 @@ from evokey.types import Choice, Ranking, Scores
 FEW_UNRELATED = 0.1
 """If the share of unrelated held-out queries is below this part of the share of untouched documents, hardly anything is
 known about questions on these documents."""
+LOW = 2
+"""How many of the thresholds are low."""
 SAME_QUESTION = 0.95
 """The similarity of a question that is almost the same."""
 
@@ -36,11 +39,6 @@ class Plan(NamedTuple):
     """The weight of each in the fused score."""
     threshold: float = EVERY_QUESTION
     """How similar to a taught query a question must be for the plan to act on it."""
-
-    @property
-    def effective_penalty(self) -> float:
-        """The smallest penalty of taught questions kept as keys."""
-        return min(one.effective_penalty for one in self.choices)
 
     @property
     def only_taught_keys(self) -> bool:
@@ -84,6 +82,11 @@ class PlanScorer:
             self.nearness = Nearness(self._dense.retriever, data.lessons.judged)
 
     @property
+    def related(self) -> NDArray[np.bool_]:
+        """Which held-out queries share a document with what the other folds taught."""
+        return self._fits[0].related
+
+    @property
     def unrelated(self) -> float:
         """The share of unrelated held-out queries."""
         return self._fits[0].unrelated
@@ -109,6 +112,11 @@ class PlanScorer:
         return tuple(sorted({EVERY_QUESTION, *self.nearness.thresholds, self.min_threshold, SAME_QUESTION}))
 
     @cached_property
+    def low_thresholds(self) -> tuple[float, ...]:
+        """Those that hardly any question on what was taught fails to reach."""
+        return self.thresholds if self.nearness is None else self.nearness.thresholds[:LOW]
+
+    @cached_property
     def weights_threshold(self) -> float:
         """The similarity that is required for learned fusion weights."""
         return EVERY_QUESTION if self.nearness is None else max(self.nearness.weights_threshold, self.min_threshold)
@@ -127,6 +135,14 @@ class PlanScorer:
 
     def taught(self, plans: Sequence[Plan]) -> PlanOutcomes:
         return PlanOutcomes(self._score(plans, [fit.taught for fit in self._fits], self._lessons))
+
+    def rewordings(self, plans: Sequence[Plan]) -> PlanOutcomes:
+        """Taught queries in other words."""
+        trials, near = [fit.rewordings for fit in self._fits], None
+        if self.nearness is not None and self._dense is not None:
+            asked = self._dense.rewordings
+            near = self.nearness.measure_questions([asked.question(query) for query in asked.queries])
+        return PlanOutcomes(self._score(plans, trials, trials[0].judgements), near, self.weights_threshold)
 
     def traffic(self, plans: Sequence[Plan]) -> PlanOutcomes | None:
         """Queries of the traffic that are far from every lesson; None if there were none. Their untaught results count
@@ -192,11 +208,12 @@ class PlanScorer:
 
 
 def make_plans(
-    choices: Sequence[Choice], untaught: Plan, weightings: Sequence[Weights], penalties: Sequence[float]
+    options: Sequence[Sequence[Choice]], untaught: Plan, weightings: Sequence[Weights], penalties: Sequence[float]
 ) -> list[Plan]:
-    """Every retriever taught or not, with demotion or without, under all fusion weights; and taught questions kept as
-    keys, and nothing else, with these penalties. The untaught plan comes first."""
-    variants = [dict.fromkeys((NOTHING, replace(one, demotion=0.0), one)) for one in choices]
+    """Every retriever hardly taught or with one of its options, with demotion or without, under all fusion weights; and
+    taught questions kept as keys, and nothing else, with these penalties. The untaught plan comes first."""
+    hardly = [Choice(penalty=penalty) for penalty in penalties[:1]] or [NOTHING]
+    variants = [dict.fromkeys([*hardly, *(replace(one, demotion=0.0) for one in some), *some]) for some in options]
     only_keys = [same_choice(Choice(penalty=penalty), untaught) for penalty in penalties]
     combined = (Plan(*both) for both in product(product(*variants), weightings))
     return list(dict.fromkeys([untaught, *only_keys, *combined]))
@@ -207,10 +224,9 @@ def same_choice(choice: Choice, untaught: Plan) -> Plan:
     return untaught._replace(choices=tuple(choice for _ in untaught.choices))
 
 
-def choose_plan(
-    held_out: Outcomes[Plan], expected: Outcomes[Plan], taught: Outcomes[Plan], untaught: Plan, unrelated: float
-) -> Plan:
+def choose_plan(populations: Populations[Plan]) -> Plan:
     """Learned fusion weights only if they are much better: they change every ranking."""
-    usual = {plan: scores for plan, scores in held_out.items() if plan.weights == untaught.weights}
-    plan, other = (choose(some, expected, taught, untaught, unrelated=unrelated) for some in (usual, held_out))
+    weights = populations.untaught.weights
+    plan, other = populations.only(lambda plan: plan.weights == weights).choose(), populations.choose()
+    expected = populations.expected
     return other if errors_behind(expected[other], expected[plan]) > MUCH_BETTER else plan

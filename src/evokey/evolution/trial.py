@@ -8,10 +8,13 @@ ten under no choice are left out first, by bounds that hold for all choices at o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from evokey.evolution.attribution import Attribution, Credit, Moments, RowWeights
@@ -23,14 +26,50 @@ from evokey.evolution.pools import POOL_DEPTH, rescore
 from evokey.evolution.tables import Table, nonzero
 from evokey.evolution.taught_keys import TaughtKeys, select_best
 from evokey.scoring.block import NO_NUMBERS
+from evokey.search.gate import FIRST, SIGNALS, openings, probability
 from evokey.search.lens import Lens, LensId
 from evokey.search.retriever import Retriever
+from evokey.search.rewording import Rewording
 from evokey.types import Choice, Ranking, Scores
 
 BATCH_CELLS, STORED_CELLS = 300_000, 1_000_000
 """Size of the score tables (queries × touched documents) that are computed at a time, and that are stored."""
 MANY_CANDIDATES = 50
 """Candidates per query above which it pays to compare them by their taught keys."""
+
+
+Gate = tuple[float, ...]
+
+
+class CrossFitted(NamedTuple):
+    """The probability of each query that it is about something taught, by what other folds say."""
+
+    own: Scores
+    as_unrelated: Scores
+    """The same if nobody had taught anything about its own documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Openings:
+    """How far the gate is open for each query (first axis)."""
+
+    shares: Table
+    penalties: Table
+
+    @property
+    def partial(self) -> bool:
+        return bool((self.shares != 1).any())
+
+    def apply(self, untaught: Table, learned: Table) -> Table:
+        """What counts of learned scores."""
+        if not self.partial:
+            return learned
+        with np.errstate(invalid="ignore"):
+            mixed = untaught + self.shares * (learned - untaught)
+        return np.where(np.isneginf(learned), learned, mixed).astype(np.float32, copy=False)
+
+
+EVERYWHERE_OPEN = Openings(np.ones((1, 1), np.float32), np.ones((1, 1), np.float32))
 
 
 class Trial:
@@ -43,12 +82,17 @@ class Trial:
         lenses: Mapping[LensId, Lens] | None = None,
         *,
         deep: bool = False,
+        reworded: Mapping[str, Rewording] | None = None,
     ) -> None:
         """deep: search the corpus for documents outside a query's pool: a lens may bring them, or touched documents
-        fall behind them."""
-        self._attribution, self._retriever, self._judgements, self._pools = attribution, retriever, queries, pools
+        fall behind them. reworded: for each of the queries, if it asks a taught
+        one in other words, how."""
+        self._attribution, self._retriever, self.judgements, self._pools = attribution, retriever, queries, pools
         self._lenses: Mapping[LensId, Lens] = lenses or {}
-        self._deep = deep
+        self._deep, self._reworded = deep, reworded or {}
+        self.gates: dict[LensId | None, Gate | CrossFitted] = {}
+        """By lens: the coefficients of the gate, or the probabilities of the queries."""
+        self._signals: dict[tuple[LensId | None, bool], Scores] = {}
         self._taught_words = attribution.count_words()
         self._weights: dict[Credit, RowWeights] = {}
         self._moments: dict[Credit, Moments | None] = {}
@@ -58,16 +102,18 @@ class Trial:
         self._stored: dict[LensId | None, list[BaseScores]] = {}
         self._lens_pools: dict[str, dict[LensId, Ranking]] = {}
         self._deep_pools: dict[str, Ranking] = {}
+        self._reworded_pools: dict[str, Ranking] = {}
         self._questions: dict[str, Any] = {}
 
     @property
     def queries(self) -> tuple[str, ...]:
-        return self._judgements.queries
+        return self.judgements.queries
 
-    def count_unrelated(self) -> int:
-        """How many of the queries have no relevant document among those that learned."""
+    @cached_property
+    def related(self) -> NDArray[np.bool_]:
+        """Which of the queries have a relevant document among those that learned."""
         learners = set(self._attribution.learners.tolist())
-        return sum(learners.isdisjoint(self._judgements.grades[query]) for query in self.queries)
+        return np.array([not learners.isdisjoint(self.judgements.grades[query]) for query in self.queries], bool)
 
     @property
     def has_units(self) -> bool:
@@ -87,7 +133,7 @@ class Trial:
         """The taught ranking of every query, and the trust of this retriever in it."""
         found = []
         for base in self._batches(choice.lens_id):
-            scores = self._scores(base, choice)
+            scores = self._scores(base, choice, as_unrelated=as_unrelated)
             if as_unrelated:
                 scores = np.where(self._relevant(base.queries) > 0, base.documents, scores)
             for row, query in enumerate(base.queries):
@@ -106,23 +152,40 @@ class Trial:
         order = np.lexsort((numbers, -merged))[:depth]
         return Ranking(numbers[order], merged[order])
 
-    def _question(self, query: str) -> Any:
+    def question(self, query: str) -> Any:
+        """A query as it is asked."""
         if query not in self._questions:
-            self._questions[query] = self._retriever.lesson(query, self._taught_words)
+            changed, words = self._reworded.get(query), self._taught_words
+            self._questions[query] = (
+                self._retriever.lesson(query, words) if changed is None else self._retriever.reword(changed, words)
+            )
         return self._questions[query]
 
     def _pool(self, query: str, lens: LensId | None) -> Ranking:
         """A query's pool as the lens would order it. Only a deep trial looks for documents outside the pool."""
-        pool = self._pools[query]
+        pool = self._own_pool(query)
         if lens is None or lens not in self._lenses or not len(pool):
             return self._deep_pool(query) if self._deep and len(pool) >= POOL_DEPTH else pool
         if query not in self._lens_pools:
             self._lens_pools[query] = self._reorder(query, pool)
         return self._lens_pools[query].get(lens, pool)
 
+    def _own_pool(self, query: str) -> Ranking:
+        """The pool of a query; in other words, the same documents in another order."""
+        if query not in self._reworded:
+            return self._pools[query]
+        pool = self._pools[self._reworded[query].query]
+        if not len(pool):
+            return pool
+        if query not in self._reworded_pools:
+            found = rescore(self._retriever.base.fetch(pool.numbers), [self.question(query)])[0]
+            kept = found.scores > self._attribution.base.floor
+            self._reworded_pools[query] = Ranking(found.numbers[kept], found.scores[kept])
+        return self._reworded_pools[query]
+
     def _reorder(self, query: str, pool: Ranking) -> dict[LensId, Ranking]:
         """A pool as each lens would order it: its rows are fetched once for all lenses."""
-        question = self._question(query)
+        question = self.question(query)
         lenses: Mapping[LensId, Any] = self._lenses
         mapped = {setting: lens.turned(question) for setting, lens in lenses.items()}
         mapped = {setting: one for setting, one in mapped.items() if one.asked is not None}
@@ -135,7 +198,7 @@ class Trial:
 
     def _deep_pool(self, query: str) -> Ranking:
         if query not in self._deep_pools:
-            self._deep_pools[query] = self._search_untouched(self._question(query))
+            self._deep_pools[query] = self._search_untouched(self.question(query))
         return self._deep_pools[query]
 
     def _search_untouched(self, question: Any) -> Ranking:
@@ -159,7 +222,7 @@ class Trial:
 
     def _base_scores(self, queries: Sequence[str], setting: LensId | None) -> BaseScores:
         attribution, touched = self._attribution, self._attribution.touched
-        plain = [self._question(query) for query in queries]
+        plain = [self.question(query) for query in queries]
         lens: Any = None if setting is None else self._lenses.get(setting)
         questions = plain if lens is None else [lens.turned(question) for question in plain]
         block = type(attribution.base)
@@ -215,20 +278,68 @@ class Trial:
             self._taught_keys[key] = TaughtKeys.of(weights, self._attribution.touched)
         return self._taught_keys[key]
 
-    def _scores(self, base: BaseScores, choice: Choice) -> Table:
+    def _scores(self, base: BaseScores, choice: Choice, *, as_unrelated: bool) -> Table:
         if not base.documents.shape[1]:
             return base.documents
         ((_, scores),) = self._move_keys(base, [choice])
-        if choice.penalty is None:
-            return scores
-        keys = self._keys_with(choice.unit_weight).all_scores(base.block.total(base.plain_texts))
-        return np.maximum(scores, keys - np.float32(choice.penalty) * base.self_similarity)
+        opening = self._open(base, choice, as_unrelated=as_unrelated)
+        if choice.penalty is not None:
+            keys = self._keys_with(choice.unit_weight).all_scores(base.block.total(base.plain_texts))
+            scores = np.maximum(scores, keys - np.float32(choice.penalty) * opening.penalties * base.self_similarity)
+        return opening.apply(base.documents, scores)
+
+    def signals(self, lens: LensId | None, *, as_unrelated: bool = False) -> Scores:
+        """What the gate sees of each query; as_unrelated: if nobody had taught anything about its own documents."""
+        if (lens, as_unrelated) not in self._signals:
+            parts = [self._signals_of(base, lens, as_unrelated) for base in self._batches(lens)]
+            self._signals[lens, as_unrelated] = np.concatenate([np.zeros((0, SIGNALS)), *parts])
+        return self._signals[lens, as_unrelated]
+
+    def _signals_of(self, base: BaseScores, lens: LensId | None, as_unrelated: bool) -> Scores:
+        totals, taught = base.block.total(base.plain_texts), self._attribution.taught_texts
+        if not base.documents.shape[1]:
+            return np.zeros((len(base.queries), SIGNALS))
+        found = []
+        for row, query in enumerate(base.queries):
+            best, own = self._pool(query, lens).scores[:FIRST], self.question(query).self_similarity
+            hidden = self._own_texts(query) if as_unrelated else ()
+            found.append(taught.signals(totals[row], own, base.documents[row], best, hidden))
+        return np.array(found)
+
+    def _own_texts(self, query: str) -> list[int]:
+        """The taught texts about a query's own documents, as places among all."""
+        documents = self._attribution.documents
+        numbers = np.array(list(self.judgements.grades[query]), np.int64)
+        places = np.flatnonzero(np.isin(documents, numbers)).tolist()
+        return sorted({text for place in places for text in self._texts_of.get(place, ())})
+
+    @cached_property
+    def _texts_of(self) -> Mapping[int, Sequence[int]]:
+        """Document → taught texts about it, both as places."""
+        found: dict[int, list[int]] = {}
+        for place, documents in enumerate(self._attribution.taught_texts.documents):
+            for document in documents:
+                found.setdefault(document, []).append(place)
+        return found
+
+    def _open(self, base: BaseScores, choice: Choice, *, as_unrelated: bool = False) -> Openings:
+        """How far the gate is open for each query."""
+        lens = choice.lens_id
+        if lens not in self.gates:
+            return EVERYWHERE_OPEN
+        start = self.queries.index(base.queries[0])
+        here, gate = slice(start, start + len(base.queries)), self.gates[lens]
+        signals = self.signals(lens, as_unrelated=as_unrelated)[here]
+        known = gate[as_unrelated][here] if isinstance(gate, CrossFitted) else probability(gate, signals)
+        shares, penalties = openings(choice, signals, known)
+        columns = (one.astype(np.float32)[:, None] for one in (shares, penalties))
+        return Openings(*columns)
 
     def _outcomes(self, choices: Sequence[Choice], *, as_unrelated: bool) -> list[dict[Choice, Scores]]:
         kinds = self._known[: 1 + as_unrelated]
         missing = [choice for choice in choices if any(choice not in known for known in kinds)]
-        for lens in dict.fromkeys(choice.lens_id for choice in missing):
-            group = [choice for choice in missing if choice.lens_id == lens]
+        for lens, sharpness in dict.fromkeys((choice.lens_id, choice.sharpness) for choice in missing):
+            group = [one for one in missing if (one.lens_id, one.sharpness) == (lens, sharpness)]
             for known, part in zip(kinds, self._compute(group, lens, as_unrelated), strict=True):
                 known.update(part)
         return [{choice: known[choice] for choice in choices} for known in kinds]
@@ -236,54 +347,75 @@ class Trial:
     def _compute(
         self, choices: Sequence[Choice], lens: LensId | None, as_unrelated: bool
     ) -> list[dict[Choice, Scores]]:
-        """Outcomes of choices that share a lens."""
+        """Outcomes of choices that share a lens and how sharp their gate is."""
         found: list[dict[Choice, list[Scores]]] = [
             {choice: [np.zeros(0)] for choice in choices} for _ in range(1 + as_unrelated)
         ]
         for base in self._batches(lens):
-            ideals = np.array([ideal_dcg(self._judgements.grades[query]) for query in base.queries])
+            ideals = np.array([ideal_dcg(self.judgements.grades[query]) for query in base.queries])
             others, gains = self._best_untouched(base, lens)
             if not base.documents.shape[1]:
                 untaught = TableNdcg(gains, ideals)(others)
                 for outcomes, choice in product(found, choices):
                     outcomes[choice].append(untaught)
                 continue
-            candidates = self._candidates(base, choices, others, gains)
-            for outcomes, part in zip(found, candidates.outcomes(choices, ideals, as_unrelated), strict=True):
+            for outcomes, part in zip(found, self._outcomes_of(base, choices, others, gains, ideals), strict=False):
                 for choice, scores in part.items():
                     outcomes[choice].append(scores)
         return [{choice: np.concatenate(parts) for choice, parts in outcomes.items()} for outcomes in found]
 
-    def _candidates(self, base: BaseScores, choices: Sequence[Choice], others: Table, gains: Table) -> Candidates:
+    def _outcomes_of(
+        self, base: BaseScores, choices: Sequence[Choice], others: Table, gains: Table, ideals: Scores
+    ) -> Iterator[dict[Choice, Scores]]:
+        """Of some queries; and, if asked for more, of these as if they were unrelated."""
+        opening = self._open(base, choices[0])
+        candidates = self._candidates(base, choices, (others, gains), opening)
+        if not choices[0].sharpness:
+            yield from candidates.outcomes(choices, ideals, as_unrelated=True)
+            return
+        yield candidates.outcomes(choices, ideals, as_unrelated=False)[0]
+        opening = self._open(base, choices[0], as_unrelated=True)
+        yield self._candidates(base, choices, (others, gains), opening).outcomes(choices, ideals, as_unrelated=True)[1]
+
+    def _candidates(
+        self, base: BaseScores, choices: Sequence[Choice], untouched: tuple[Table, Table], opening: Openings
+    ) -> Candidates:
         """The documents that may reach the top ten under some choice.
 
         A document is among the ten best by the better of two scores only if it is so by one of them: by its moved key,
         or by a taught question kept as a key.
         """
-        relevant, moved = self._relevant(base.queries), {}
+        relevant, moved, (others, gains) = self._relevant(base.queries), {}, untouched
         by_moves = CandidateFilter(relevant, others, base.least)
-        for move, moved[move] in self._move_keys(base, choices):
+        for move, table in self._move_keys(base, choices):
+            moved[move] = opening.apply(base.documents, table)
             by_moves.add(moved[move])
-        least, selected = by_moves.finish(base.documents), by_moves.selected.copy()
         totals = base.block.total(base.plain_texts)
         keys = {
             choice.unit_weight: self._keys_with(choice.unit_weight) for choice in choices if choice.penalty is not None
         }
         variants = list({units > 0: one for units, one in keys.items()}.values())
-        for one in variants:
-            one.select(selected, totals, relevant, least)
-        if variants and np.count_nonzero(selected) > MANY_CANDIDATES * len(selected):
-            selected &= by_moves.selected | select_best(selected, relevant, totals, variants)
+        if opening.partial:
+            for one in variants:
+                by_moves.add(opening.apply(base.documents, one.all_scores(totals)))
+        least, selected = by_moves.finish(base.documents), by_moves.selected.copy()
+        if not opening.partial:
+            for one in variants:
+                one.select(selected, totals, relevant, least)
+            if variants and np.count_nonzero(selected) > MANY_CANDIDATES * len(selected):
+                selected &= by_moves.selected | select_best(selected, relevant, totals, variants)
         queries, columns = nonzero(selected)
         scatter, at = Scatter.of(queries, len(selected)), queries * selected.shape[1] + columns
+        untaught = scatter(base.documents.take(at))
+        taught_keys = {units: scatter(one.scores(totals, queries, columns)) for units, one in keys.items()}
         return Candidates(
             {move: scatter(table.take(at)) for move, table in moved.items()},
-            {units: scatter(one.scores(totals, queries, columns)) for units, one in keys.items()},
-            scatter(base.documents.take(at)),
+            {units: opening.apply(untaught, table) for units, table in taught_keys.items()},
+            untaught,
             scatter(relevant.take(at), 0),
             others,
             gains,
-            base.self_similarity,
+            opening.shares * opening.penalties * base.self_similarity,
             base.floor,
         )
 
@@ -296,7 +428,7 @@ class Trial:
         at = np.flatnonzero(~np.isin(numbers, self._attribution.documents))
         at = at[Scatter.of(queries[at], len(pools)).places < CUTOFF]
         scores = np.concatenate([np.zeros(0), *(pool.scores for pool in pools)])[at]
-        grades = [self._judgements.grades[query] for query in base.queries]
+        grades = [self.judgements.grades[query] for query in base.queries]
         found = zip(queries[at].tolist(), numbers[at].tolist(), strict=True)
         gains = np.array([grades[query].get(number, 0.0) for query, number in found], np.float32)
         scatter = Scatter.of(queries[at], len(pools))
@@ -304,7 +436,7 @@ class Trial:
 
     def _relevant(self, queries: Sequence[str]) -> Table:
         """Grades of the touched documents."""
-        documents, grades = self._attribution.documents, [self._judgements.grades[query] for query in queries]
+        documents, grades = self._attribution.documents, [self.judgements.grades[query] for query in queries]
         gains = np.zeros((len(queries), len(documents)), np.float32)
         numbers = np.array([number for some in grades for number in some], np.int64)
         values = np.array([grade for some in grades for grade in some.values()], np.float32)

@@ -111,7 +111,8 @@ def _epoch(row: tuple[Any, ...]) -> Epoch:
 
 
 def _current_names(stored: dict[str, Any]) -> dict[str, Any]:
-    return {RENAMED.get(name, name): value for name, value in stored.items()}
+    values = {RENAMED.get(name, name): value for name, value in stored.items()}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def _ranges(numbers: Iterable[int]) -> str:

@@ -101,6 +101,8 @@ class Moved(NamedTuple):
     """What a recalled document loses, as a share of the question's likeness to itself; None: none is recalled."""
     several: bool = False
     """Whether a document may have more than one row."""
+    share: float = 1.0
+    """How much of what they learned counts."""
 
 
 class Block(ABC, Generic[Asked]):

@@ -41,7 +41,7 @@ def _signature(index: Any, code: Any) -> Any:
 def _joining(index: Any, code: Any) -> Any:
     texts = (_read(index), _read(index), _read(code), _read(float64), int64)
     evidence = (_read(int64), _read(int64), _read(float64))
-    moved = (_read(int64), _read(float64), _read(int64), _read(float64), float64, _read(float64), float64)
+    moved = (_read(int64), _read(float64), _read(int64), _read(float64), float64, _read(float64), float64, float64)
     return int64(*texts, *evidence, *moved, int64[::1], float64[::1], int64, int64)
 
 
@@ -136,12 +136,12 @@ def best(  # type: ignore[no-untyped-def]
 @_compiled(_joining)
 def joined(  # type: ignore[no-untyped-def]
     starts, rows, codes, shares, texts, firsts, speaks_for, alphas,
-    places, weights, touched, base, step, norms, less, numbers, found, size, several,
+    places, weights, touched, base, step, norms, less, share, numbers, found, size, several,
 ):
     """Rows of touched documents (each with its document) by their moved keys and their recall rows, added to the `size`
     best already in numbers and found, in order; how many there are then. Taught texts are scored, and the rows that
     each speaks for (a column of the evidence: firsts, speaks_for, alphas) take their share of it, or are recalled by
-    it, for so much less. several: whether a document may have more than one row."""
+    it, for so much less; a share of what is beyond their untaught score counts. several: whether a document may have more than one row."""
     likeness, pulls, recalled = np.zeros(texts), np.zeros(len(touched)), np.zeros(len(touched))
     for term in range(len(places)):
         if places[term] >= 0:
@@ -158,6 +158,8 @@ def joined(  # type: ignore[no-untyped-def]
             if step != 0.0:
                 score = (base[at] + step * pulls[at]) / norms[at]
             score = max(score, recalled[at] - less)
+            if share != 1.0:
+                score = base[at] + share * (score - base[at])
             if score >= ABOVE:
                 size = _added(touched[at], score, numbers, found, size, several)
     return size

@@ -142,7 +142,7 @@ class SparseBlock(Block[SparseQuestion]):
         place = self.place.get
         places = np.array([place(term, -1) for term in question.terms], np.int64)
         less = np.inf if moved.penalty is None else moved.penalty * question.self_similarity
-        asked = places, question.vector, moved.documents, base, moved.step, moved.norms, less
+        asked = places, question.vector, moved.documents, base, moved.step, moved.norms, less, moved.share
         size = joined(*lists, *asked, numbers, scores, size, int(moved.several))
         return Ranking(numbers[:size], scores[:size])
 

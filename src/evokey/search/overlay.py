@@ -6,6 +6,8 @@ A touched document is found by the best of its rows:
                                                           for queries that it was wrong for, if these have a say
     its recall rows           max over its taught texts of q·e  −  δ · (self-similarity of q)
 
+What a document scores beyond its untaught score counts as far as the gate is open for the question (gate.py).
+
 Both need only q·e for the taught texts, so an overlay keeps these texts once, as a block, and who was taught what. It
 keeps the base rows of the touched documents too: no store is asked for their scores, unless it has them at hand.
 """
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evokey.scoring.block import NO_NUMBERS, Block, Found, Moved
+from evokey.search.gate import FIRST, NOBODY, WIDE_OPEN, Opening, Taught, open_for
 from evokey.search.lens import Lens
 from evokey.types import Choice, Numbers, Ranking, Scores
 
@@ -101,6 +104,8 @@ class Overlay:
     """Which of all rows of these are of restricted documents."""
     named: frozenset[int] = frozenset()
     """Documents of which lessons name passages."""
+    known: Taught = NOBODY
+    """What the gate compares a question with."""
 
     def beside(self, restricted: Overlay | None) -> Overlay:
         """This public part, and beside it what restricted documents have learned."""
@@ -145,32 +150,71 @@ class Overlay:
 
     def rank(self, question: Any, found: Found, k: int, among: Numbers | None) -> Ranking:
         """The k best documents: those that a store has found, which left out all that was touched, and these."""
-        own, apart = self.restricted, self.apart
+        own, apart, base = self.restricted, self.apart, found.base
+        if base is not None and apart is not None:
+            base = base[~apart]
+        opening = self.open(question, found.ranking, base)
+        ranking = Ranking(found.ranking.numbers[:k], found.ranking.scores[:k])
         if own is None or apart is None:
-            best = self._rank_in_one_go(question, found, k) if among is None else None
-            return self._rank(found.ranking, k, question, found.base, among) if best is None else best
-        parts = (None, None) if found.base is None else (found.base[~apart], found.base[apart])
-        best = self._rank(found.ranking, k, question, parts[0], among)
-        return own._rank(best, k, question.weigh_unheard(), parts[1], among)
+            best = self._rank_in_one_go(question, Found(ranking, base), k, opening) if among is None else None
+            return self._rank(ranking, k, question, base, among, opening) if best is None else best
+        best = self._rank(ranking, k, question, base, among, opening)
+        restricted = None if found.base is None else found.base[apart]
+        return own._rank(best, k, question.weigh_unheard(), restricted, among, WIDE_OPEN)
 
-    def _rank_in_one_go(self, question: Any, found: Found, k: int) -> Ranking | None:
-        penalty = self.choice.penalty
-        if self.texts is None or question.asked is not None:
+    @property
+    def depth(self) -> int:
+        """How many results of the store it takes to find out how far the gate is open."""
+        return FIRST if self.choice.gate_weights else 0
+
+    def open(self, question: Any, untouched: Ranking, base: NDArray[Any] | None = None) -> Opening:
+        """How far the gate is open for a question; untouched: the best of the documents that learned nothing."""
+        if not self.choice.gate_weights or self.texts is None or self.base is None or not len(self.documents):
+            return WIDE_OPEN
+        untaught = self._untaught(question, base)
+        best = np.sort(np.concatenate([untouched.scores[:FIRST], untaught[untaught > self.base.floor]]))[::-1]
+        asked = question.asked or question
+        likeness = self.texts.total(np.asarray(self.texts.likeness(asked), np.float64))
+        return open_for(self.choice, self.known.signals(likeness, asked.self_similarity, untaught, best))
+
+    def _untaught(self, question: Any, base: NDArray[Any] | None) -> Scores:
+        """The untaught scores of the touched documents."""
+        touched, block = self.touched, self.base
+        assert block is not None
+        if base is None or len(base) != touched.starts[-1]:
+            base = block.likeness(question)
+        return np.asarray(touched.best(block.total(base)), np.float64)
+
+    def _rank_in_one_go(self, question: Any, found: Found, k: int, opening: Opening) -> Ranking | None:
+        penalty = self._penalty(opening)
+        several = self.touched.several
+        if self.texts is None or question.asked is not None or (several and opening.share != 1.0):
             return None
         if penalty is not None and self.against is not None:  # other texts recall a document than move its key
             return None
-        several = self.touched.several
         if several and (found.base is None or len(found.base) != self.touched.starts[-1]):
             return None
         owners = self.touched.owners if several else self.documents
-        moved = Moved(owners, self.pull, self.step, self.norms, penalty, several)
+        moved = Moved(owners, self.pull, self.step, self.norms, penalty, several, opening.share)
         return self.texts.rank_moved(question, found, moved, k)
 
-    def _rank(self, best: Ranking, k: int, question: Any, base: NDArray[Any] | None, among: Numbers | None) -> Ranking:
+    def _penalty(self, opening: Opening) -> float | None:
+        """The penalty of taught questions kept as keys, for one question."""
+        return None if self.choice.penalty is None else self.choice.penalty * opening.penalty
+
+    def _rank(
+        self,
+        best: Ranking,
+        k: int,
+        question: Any,
+        base: NDArray[Any] | None,
+        among: Numbers | None,
+        opening: Opening,
+    ) -> Ranking:
         """The k best of a ranking and of what was touched."""
         if self.base is None or not len(self.documents):
             return best
-        scores = self.scores(question, base)
+        scores = self.scores(question, base, opening)
         reach = scores >= best.scores[-1] if len(best) == k else scores > self.base.floor
         if among is not None:
             reach &= np.isin(self.documents, among)
@@ -182,26 +226,29 @@ class Overlay:
         order = np.lexsort((numbers, -scores))[:k]
         return Ranking(numbers[order], scores[order])
 
-    def scores(self, question: Any, base: NDArray[Any] | None = None) -> Scores:
+    def scores(self, question: Any, base: NDArray[Any] | None = None, opening: Opening = WIDE_OPEN) -> Scores:
         """Scores of the touched documents; base: the likeness of their base rows, where it is at hand."""
         touched, block = self.touched, self.base
         assert block is not None
         if base is None or len(base) != touched.starts[-1]:
             base = block.likeness(question)
-        if self.texts is None or not (self.step or self.choice.penalty is not None):
-            return np.asarray(touched.best(block.total(base)), np.float64)
-        likeness = np.asarray(self.texts.likeness(question), np.float64) if self.step else np.zeros(0)
+        penalty = self._penalty(opening)
+        untaught = np.asarray(touched.best(block.total(base)), np.float64)
+        if self.texts is None or not (self.step or penalty is not None) or not opening.share:
+            return untaught
+        best, likeness = untaught, np.zeros(0)
         if self.step:
+            likeness = np.asarray(self.texts.likeness(question), np.float64)
             pulled = self.texts.pull(likeness, self.pull)
             best = touched.best(self.texts.grow(np.asarray(base, np.float64), pulled, self.step, self.norms))
-        else:
-            best = np.asarray(touched.best(block.total(base)), np.float64)
-        if self.choice.penalty is not None:
+        if penalty is not None:
             asked = question.asked or question  # what was taught is found again as it was said
             same = self.step and asked is question
             totals = self.texts.total(likeness if same else np.asarray(self.texts.likeness(asked), np.float64))
             recalled = greatest(totals[self.evidence.indices], self.evidence.indptr[touched.starts])
-            best = np.maximum(best, recalled - self.choice.penalty * question.self_similarity)
+            best = np.maximum(best, recalled - penalty * question.self_similarity)
+        if opening.share != 1.0:
+            best = untaught + opening.share * (best - untaught)
         return np.asarray(best, np.float64)
 
     def row_scores(self, question: Any, number: int, keys: Block[Any]) -> Scores:

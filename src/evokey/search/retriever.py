@@ -23,6 +23,7 @@ from evokey.scoring.dense import DenseBlock, DenseQuestion
 from evokey.scoring.late import LateBlock, LateQuestion
 from evokey.scoring.sparse import SparseBlock, SparseQuestion
 from evokey.search.overlay import Overlay
+from evokey.search.rewording import Rewording, turn
 from evokey.types import Document, Expansion, KeyText, Numbers, Ranking, Scores, Vectors
 
 REPEATED = 5
@@ -121,6 +122,10 @@ class Retriever(ABC):
         """A text of a lesson as a question: where encoding costs something, it is kept encoded."""
 
     @abstractmethod
+    def reword(self, rewording: Rewording, learned: Mapping[str, int]) -> Any:
+        """A taught query as it may be asked in other words. Nothing is paid for, and nothing kept."""
+
+    @abstractmethod
     def texts(self, texts: Sequence[str]) -> Block[Any]:
         """Taught texts as rows: the document side of the encoder."""
 
@@ -137,12 +142,14 @@ class Retriever(ABC):
 def search(retriever: Retriever, question: Any, k: int, overlay: Overlay, among: Numbers | None = None) -> Ranking:
     """The k best documents by base and overlay together."""
     question = overlay.turned(question)
-    (found,) = retriever.base.search([question], k, without=overlay.all_documents, within=among)
+    (found,) = retriever.base.search([question], max(k, overlay.depth), without=overlay.all_documents, within=among)
     return overlay.rank(question, found, k, among)
 
 
 class DenseRetriever(Retriever):
     kind = "dense"
+    encodes: ClassVar[bool] = True
+    """Whether any text can be encoded."""
 
     def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
         self._tell_dimension()
@@ -187,6 +194,14 @@ class DenseRetriever(Retriever):
         self._tell_dimension()
         return DenseQuestion(self._taught.queries([text])[0])
 
+    def reword(self, rewording: Rewording, learned: Mapping[str, int]) -> DenseQuestion:
+        if self._encoder.cost == "nothing" and self.encodes:
+            vector = self._encoder.queries([rewording.text])[0]
+            if np.linalg.norm(vector) > 0:
+                return DenseQuestion(vector)
+        own, other = (self.lesson(one, learned).vector for one in (rewording.query, rewording.other))
+        return DenseQuestion(turn(own, other, rewording.similarity))
+
     def texts(self, texts: Sequence[str]) -> DenseBlock:
         self._tell_dimension()
         return DenseBlock(self._taught.documents(texts))
@@ -197,6 +212,7 @@ class GivenRetriever(DenseRetriever):
 
     reads_text = False
     _encoder: Given
+    encodes: ClassVar[bool] = False
 
     def __init__(self, name: str, encoder: Given, keys: KeyBuilder, folder: Path | None, store: Store) -> None:
         super().__init__(name, encoder, keys, folder, store)
@@ -246,6 +262,10 @@ class LateRetriever(Retriever):
     def lesson(self, text: str, learned: Mapping[str, int]) -> LateQuestion:
         return LateQuestion(self._taught.queries([text])[0])
 
+    def reword(self, rewording: Rewording, learned: Mapping[str, int]) -> LateQuestion:
+        """Every other vector: words cannot be dropped without encoding what is left."""
+        return LateQuestion(self._taught.queries([rewording.query])[0][::2])
+
     def texts(self, texts: Sequence[str]) -> LateBlock:
         return LateBlock.of(self._taught.documents(texts))
 
@@ -289,6 +309,12 @@ class SparseRetriever(Retriever):
 
     def lesson(self, text: str, learned: Mapping[str, int]) -> SparseQuestion:
         return self.weigh(self._taught.queries([text])[0], learned)
+
+    def reword(self, rewording: Rewording, learned: Mapping[str, int]) -> SparseQuestion:
+        if self._encoder.cost != "nothing":
+            bag = self._taught.queries([rewording.query])[0]
+            return self.weigh({term: bag[term] for term in sorted(bag)[::2]}, learned)
+        return self.weigh(self._encoder.queries([rewording.text])[0], learned)
 
     def weigh(self, bag: Bag, learned: Mapping[str, int]) -> SparseQuestion:
         """A query's terms as they weigh now; `learned` gives the frequency of words that only teaching has brought."""

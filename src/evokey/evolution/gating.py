@@ -1,0 +1,86 @@
+"""Trains the gate: from held-out queries, of which it is known whether the other folds taught one of their documents,
+and from rewordings of taught queries, which are about something taught."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evokey.evolution.folds import FOLDS, fold_of
+from evokey.evolution.trial import CrossFitted, Gate, Trial
+from evokey.search.gate import SIGNALS, probability
+from evokey.search.lens import LensId
+from evokey.types import Scores
+
+RIDGE = 1.0
+ROUNDS = 30
+CONSTANT = 1e-6
+"""How little the constant is held back by the ridge."""
+DIGITS = 6
+
+
+class Gates(NamedTuple):
+    whole: Gate
+    held_out: Sequence[CrossFitted]
+    """Of held-out queries, fold by fold."""
+    reworded: CrossFitted
+
+
+class Examples(NamedTuple):
+    signals: Scores
+    labels: NDArray[np.bool_]
+    """Whether it is about something taught."""
+
+
+def train(folds: Sequence[Trial], rewordings: Trial, lens: LensId | None) -> Gates:
+    held_out, again = [_examples(trial, lens) for trial in folds], rewordings.signals(lens)
+    own = np.array([fold_of(query.rpartition("\n")[0]) for query in rewordings.queries], np.int64)
+
+    def fit_without(fold: int | None) -> Gate:
+        kept = again if fold is None else again[own != fold]
+        some = [held_out[at] for at in range(FOLDS) if at != fold]
+        signals = np.concatenate([*(one.signals for one in some), kept])
+        return fit(signals, np.concatenate([*(one.labels for one in some), np.ones(len(kept), bool)]))
+
+    gates = [fit_without(fold) for fold in range(FOLDS)]
+    found = [_judge(gate, trial, lens) for gate, trial in zip(gates, folds, strict=True)]
+    judged = [_judge(gate, rewordings, lens) for gate in gates]
+    at = np.arange(len(own))
+    reworded = [np.array([one[kind] for one in judged]).reshape(FOLDS, -1)[own, at] for kind in (0, 1)]
+    return Gates(fit_without(None), found, CrossFitted(*reworded))
+
+
+def _examples(trial: Trial, lens: LensId | None) -> Examples:
+    """Each held-out query; one that is related a second time, as if nobody had taught anything about its documents."""
+    related = trial.related
+    apart = trial.signals(lens, as_unrelated=True)[related]
+    labels = np.concatenate([related, np.zeros(len(apart), bool)])
+    return Examples(np.concatenate([trial.signals(lens), apart]), labels)
+
+
+def _judge(gate: Gate, trial: Trial, lens: LensId | None) -> CrossFitted:
+    return CrossFitted(*(probability(gate, trial.signals(lens, as_unrelated=one)) for one in (False, True)))
+
+
+def fit(signals: Scores, labels: NDArray[np.bool_]) -> Gate:
+    """Logistic regression with a ridge, by Newton's method; wide open where nothing tells questions apart."""
+    if not len(labels) or labels.all() or not labels.any():
+        constant = 30.0 if not len(labels) or labels.all() else -30.0
+        return (constant, *([0.0] * SIGNALS))
+    mean, scale = signals.mean(axis=0), signals.std(axis=0) + 1e-9
+    design = np.column_stack([np.ones(len(signals)), (signals - mean) / scale])
+    ridge = RIDGE * np.r_[CONSTANT, np.ones(SIGNALS)]
+    weights = np.zeros(1 + SIGNALS)
+    for _ in range(ROUNDS):
+        guess = probability(weights, design[:, 1:])
+        curvature = design.T @ (design * (guess * (1 - guess))[:, None]) + np.diag(ridge)
+        step = np.linalg.solve(curvature, design.T @ (guess - labels) + ridge * weights)
+        weights = weights - step
+        if np.abs(step).max() < 1e-8:
+            break
+    slopes = weights[1:] / scale
+    found = [weights[0] - slopes @ mean, *slopes]
+    return tuple(round(float(one), DIGITS) for one in found)

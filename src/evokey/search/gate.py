@@ -1,0 +1,107 @@
+"""The gate: how probable it is that a question is about something that was taught. What was learned counts by it.
+
+A few signals of a question, each as a share of what the question is like itself, say how probable that is: a logistic
+regression whose coefficients the cross-fit has learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evokey.scoring.block import NO_NUMBERS
+from evokey.types import Choice, Numbers, Scores
+
+NEAREST = 5
+"""Taught texts that are looked at."""
+FIRST = 10
+"""Untaught results that are looked at."""
+SIGNALS = 8
+SAME = 0.9
+"""A question this similar to a taught one begins to count as the same."""
+CLOSED, OPEN = 0.01, 0.99
+"""A gate below or above is closed or wide open: then a ranking has the bits of the untaught or taught index."""
+
+
+class Opening(NamedTuple):
+    """What the gate says of one question."""
+
+    share: float
+    """How much of what was learned counts."""
+    penalty: float
+    """How much of the penalty of taught questions kept as keys counts: nothing if the question is one of them."""
+    probability: float
+
+
+WIDE_OPEN = Opening(1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """The taught texts that are about some document, and these documents (as places among the touched ones)."""
+
+    texts: Numbers
+    documents: Sequence[frozenset[int]]
+    """Of each text."""
+
+    @classmethod
+    def of(cls, texts: Numbers, owners: Numbers) -> Taught:
+        """From pairs of a text and a document."""
+        found: dict[int, set[int]] = {}
+        for text, owner in zip(texts.tolist(), owners.tolist(), strict=True):
+            found.setdefault(text, set()).add(owner)
+        return cls(np.array(sorted(found), np.int64), [frozenset(found[text]) for text in sorted(found)])
+
+    def signals(
+        self,
+        likeness: NDArray[np.floating],
+        own: float,
+        base: NDArray[np.floating],
+        best: Scores,
+        hidden: Sequence[int] = (),
+    ) -> Scores:
+        """likeness: of the texts, to a question that is `own` like itself; base: the untaught scores of the touched
+        documents; best: those of the first untaught results; hidden: places of texts that are not looked at."""
+        if len(self.texts) <= len(hidden) or own <= 0:
+            return np.zeros(SIGNALS)
+        shares = np.asarray(likeness, np.float64)[self.texts] / own
+        if hidden:
+            shares[list(hidden)] = -np.inf
+        near = np.argpartition(-shares, NEAREST - 1)[:NEAREST] if len(shares) > NEAREST else np.arange(len(shares))
+        near = near[np.lexsort((near, -shares[near]))]
+        near = near[np.isfinite(shares[near])] if hidden else near
+        top = shares[near]
+        first, *others = (self.documents[at] for at in near.tolist())
+        agreeing = [not first.isdisjoint(other) for other in others]
+        found = best[:FIRST] / own if len(best) else np.zeros(1)
+        place = np.log1p(np.count_nonzero(found > max(float(base[at]) for at in first) / own + 1e-9))
+        second = top[1] if len(top) > 1 else 0.0
+        agree = float(np.mean(agreeing)) if agreeing else 0.0
+        lead = found[0] - (found[-1] if len(found) == FIRST else 0.0)
+        return np.array([top[0], second, top.mean(), found[0], lead, top[0] - found[0], agree, place])
+
+
+def probability(gate: Sequence[float], signals: Scores) -> Scores:
+    """Of one question, or of several (first axis)."""
+    return np.asarray(1 / (1 + np.exp(-np.clip(gate[0] + signals @ np.asarray(gate[1:]), -30, 30))))
+
+
+def openings(choice: Choice, signals: Scores, probabilities: Scores) -> tuple[Scores, Scores]:
+    """The shares and penalties of several questions."""
+    other = np.clip((1 - signals[..., 0]) / (1 - SAME), 0.0, 1.0)
+    share = np.maximum(probabilities**choice.sharpness, 1 - other)
+    share = np.where(share < CLOSED, 0.0, np.where(share > OPEN, 1.0, share))
+    return np.asarray(share), np.asarray(other)
+
+
+def open_for(choice: Choice, signals: Scores) -> Opening:
+    found = probability(choice.gate_weights, signals)
+    share, penalty = openings(choice, signals, found)
+    return Opening(float(share), float(penalty), float(found))
+
+
+NOBODY = Taught(NO_NUMBERS, ())
