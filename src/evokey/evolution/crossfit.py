@@ -105,7 +105,9 @@ class CrossFit:
     def add_gate(self, choice: Choice) -> Choice:
         """The choice with the coefficients of its gate."""
         gate = self._gates.get(choice.lens_id)
-        return choice if choice.nothing or not isinstance(gate, tuple) else replace(choice, gate_weights=tuple(gate))
+        if choice.nothing or gate is None or isinstance(gate, CrossFitted):
+            return choice
+        return replace(choice, gate_weights=gate)
 
     def _held_out(self, lessons: Judgements, fold: Sequence[str], lenses: dict[LensId, Lens]) -> Trial:
         """A trial of the queries of one fold, on what the other folds taught."""

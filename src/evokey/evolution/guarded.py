@@ -125,9 +125,8 @@ class Guarded:
         harmless = [one for one in bold if one in safe and _keeps(others[one], others[untaught])]
         found = {one: round(float(taught[one].mean()), 3) for one in safe if one not in bold or one in harmless}
         best = max(found.values())
-        plan = next((one for one in harmless if found[one] >= best - TAUGHT_TOLERANCE), None) or max(
-            found, key=found.get
-        )
+        bold = [one for one in harmless if found[one] >= best - TAUGHT_TOLERANCE]
+        plan = (bold or sorted(found, key=lambda one: -found[one]))[0]
         plan = plan if taught[plan].any() else untaught
         before, after = taught[untaught], taught[plan]
         return _proposal(names, plan, untaught, Quality(float(before.mean()), float(after.mean()), len(after)))

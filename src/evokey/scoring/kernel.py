@@ -141,7 +141,8 @@ def joined(  # type: ignore[no-untyped-def]
     """Rows of touched documents (each with its document) by their moved keys and their recall rows, added to the `size`
     best already in numbers and found, in order; how many there are then. Taught texts are scored, and the rows that
     each speaks for (a column of the evidence: firsts, speaks_for, alphas) take their share of it, or are recalled by
-    it, for so much less; a share of what is beyond their untaught score counts. several: whether a document may have more than one row."""
+    it, for so much less. share: how much of what is beyond their untaught score counts. several: whether a document
+    may have more than one row."""
     likeness, pulls, recalled = np.zeros(texts), np.zeros(len(touched)), np.zeros(len(touched))
     for term in range(len(places)):
         if places[term] >= 0:

@@ -85,7 +85,7 @@ class Taught:
         return np.array([top[0], second, top.mean(), found[0], lead, top[0] - found[0], agree, place])
 
 
-def probability(gate: Sequence[float], signals: Scores) -> Scores:
+def probability(gate: Sequence[float] | Scores, signals: Scores) -> Scores:
     """Of one question, or of several (first axis)."""
     return np.asarray(1 / (1 + np.exp(-np.clip(gate[0] + signals @ np.asarray(gate[1:]), -30, 30))))
 
