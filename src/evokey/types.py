@@ -587,6 +587,10 @@ class View:
     """How far the lens moved the query: 1 − cosine (dense), or the share of new weight in words (sparse)."""
     query_moved_by: Sequence[Contribution] = ()
     """The taught queries that caused it, and how near they are."""
+    probability: float | None = None
+    """That the query is about something taught; None without a gate."""
+    share: float = 1.0
+    """How much of what was learned counts for this query."""
 
 
 @dataclass(frozen=True, slots=True)

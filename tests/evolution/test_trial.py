@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from conftest import Dataset, Opener
 import evokey
 from evokey.evolution import pools
 from evokey.evolution.attribution import attribute
-from evokey.evolution.choosing import choose, expect_traffic
+from evokey.evolution.choosing import Populations
 from evokey.evolution.folds import FOLDS, fold_of, sample
 from evokey.evolution.ndcg import TableNdcg, ndcg, top_columns
 from evokey.evolution.trial import Trial
@@ -101,53 +101,52 @@ def spread(mean: float, size: int = 400) -> np.ndarray:
     return np.clip(np.random.default_rng(0).normal(mean, 0.1, size), 0, 1)
 
 
-class Option(NamedTuple):
-    """A choice that goes by its name."""
+def populations(
+    size: int = 400, related: float = 1.0, untouched: float = 0.0, **of: Mapping[str, float]
+) -> Populations[str]:
+    """Choices by name, and what each changes for held-out queries (related or not), in other words and as taught."""
+    base = spread(0.5)
+    known = np.arange(len(base)) < related * len(base)
 
-    name: str
-    only_taught_keys: bool = False
-    effective_penalty: float = 0.0
+    def scores(group: str) -> dict[str, np.ndarray]:
+        return {name: base + gains.get(group, 0.0) for name, gains in of.items()}
 
-
-NOTHING = Option("nothing")
-
-
-def outcomes(**of: np.ndarray) -> dict[Option, np.ndarray]:
-    return {Option(name, only_taught_keys=name == "recalling"): scores for name, scores in of.items()}
+    held_out = {
+        name: base + np.where(known, gains.get("related", 0.0), gains.get("unrelated", 0.0))
+        for name, gains in of.items()
+    }
+    rest = scores("simulated"), scores("reworded"), scores("taught")
+    return Populations(held_out, known, *rest, "nothing", untouched)
 
 
 def test_a_choice_that_costs_held_out_queries_is_never_made() -> None:
-    base = spread(0.5)
-    held_out = outcomes(nothing=base, harmful=base - 0.01, good=base + 0.02)
-    taught = outcomes(nothing=base, harmful=base + 0.5, good=base + 0.3)
-    assert choose(held_out, held_out, taught, NOTHING).name == "good"
-    two = {key: held_out[key] for key in held_out if key.name != "good"}
-    assert choose(two, two, taught, NOTHING) == NOTHING
+    harmful = {"related": -0.03, "taught": 0.5, "reworded": 0.5}
+    good = {"related": 0.02, "taught": 0.3, "reworded": 0.4}
+    assert populations(nothing={}, harmful=harmful, good=good).choose() == "good"
+    assert populations(nothing={}, harmful=harmful).choose() == "nothing"
 
 
-def test_of_equally_harmless_choices_the_faithful_one_is_made() -> None:
-    base = spread(0.5)
-    held_out = outcomes(nothing=base, forgetful=base + 0.03, faithful=base + 0.01)
-    taught = outcomes(nothing=base, forgetful=base + 0.05, faithful=base + 0.45)
-    assert choose(held_out, held_out, taught, NOTHING).name == "faithful"
+def test_of_harmless_choices_the_one_that_finds_again_what_was_taught_is_made() -> None:
+    forgetful, faithful = {"related": 0.03, "taught": 0.05}, {"related": 0.01, "taught": 0.45}
+    assert populations(nothing={}, forgetful=forgetful, faithful=faithful).choose() == "faithful"
 
 
-def test_what_was_taught_is_found_again_though_every_choice_looks_like_cost() -> None:
-    base = spread(0.5)
-    held_out = outcomes(nothing=base, recalling=base - 0.002, moving=base - 0.01)
-    taught = outcomes(nothing=base, recalling=base + 0.45, moving=base + 0.5)
-    assert choose(held_out, held_out, taught, NOTHING).name == "recalling"
+def test_rewordings_speak_for_lessons_where_every_question_was_taught_once() -> None:
+    helpful = {"unrelated": -0.002, "reworded": 0.3, "taught": 0.45}
+    assert populations(related=0.0, nothing={}, helpful=helpful).choose() == "helpful"
+    costly = {"unrelated": -0.2, "reworded": 0.3, "taught": 0.45}
+    assert populations(related=0.0, nothing={}, costly=costly).choose() == "nothing"
+
+
+def test_what_unrelated_questions_lose_counts_more_than_what_related_ones_gain() -> None:
+    pushy, kind = {"related": 0.05, "unrelated": -0.04}, {"related": 0.02, "unrelated": 0.0}
+    assert populations(related=0.5, nothing={}, pushy=pushy, kind=kind).choose() == "kind"
 
 
 def test_unrelated_questions_are_simulated_where_no_held_out_query_is_unrelated() -> None:
-    base, pushy = spread(0.5), Option("pushy")
-    held_out = outcomes(nothing=base, pushy=base + 0.1)
-    as_unrelated = outcomes(nothing=base, pushy=base - 0.2)
-    covered = expect_traffic(held_out, as_unrelated, NOTHING, unrelated=0.0, untouched=0.0)
-    assert covered == held_out
-    open_field = expect_traffic(held_out, as_unrelated, NOTHING, unrelated=0.0, untouched=1.0)
-    assert open_field[NOTHING] == pytest.approx(base)
-    assert open_field[pushy] == pytest.approx(base + 0.5 * 0.1 - 0.5 * 2 * 0.2)
+    pushy = {"related": 0.1, "simulated": -0.2}
+    assert populations(nothing={}, pushy=pushy).choose() == "pushy"  # every document was taught
+    assert populations(untouched=1.0, nothing={}, pushy=pushy).choose() == "nothing"
 
 
 def test_units_that_do_not_resemble_their_document_are_dropped(opened: Opener) -> None:

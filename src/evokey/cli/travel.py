@@ -184,6 +184,9 @@ def _show_explanation(found: Explanation) -> None:
 
 def _show_view(view: View) -> None:
     screen.say(f"  [bold]{view.retriever}[/] {view.before:.3f} → {view.after:.3f}, by its {view.best_key}")
+    if view.probability is not None:
+        said = f"about something taught with probability {view.probability:.2f}"
+        screen.say(f"    {said}: what was learned counts by {view.share:.0%}")
     if view.query_moved_by:
         lessons = ", ".join(f"“{one.text}”" for one in view.query_moved_by)
         screen.say(f"    the lens moved the query by {view.query_moved:.3f}, because of {escape(lessons)}")

@@ -102,8 +102,9 @@ def _own_units(
 
 def overlay(retriever: Retriever, lessons: RestrictedJudgements, choice: Choice) -> Overlay | None:
     """What restricted documents learned, with the choice that came from the public lessons; None if nothing."""
-    if choice.penalty is None:
-        choice = replace(choice, penalty=SAFE)
+    if choice.penalty is None or choice.gate_weights:  # the gate is of the public part: nothing of it acts here
+        penalty = SAFE if choice.penalty is None else min(choice.penalty, SAFE)
+        choice = replace(choice, penalty=penalty, gate_weights=(), sharpness=0.0)
     used = lessons if choice.demotion else replace(lessons, wrong={})
     if not (used.grades or used.wrong):
         return None

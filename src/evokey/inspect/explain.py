@@ -12,6 +12,7 @@ from evokey.ledger.ledger import Ledger
 from evokey.scoring.block import Block
 from evokey.scoring.late import bring
 from evokey.search.fusion import FUSION_DEPTH
+from evokey.search.gate import WIDE_OPEN, Opening
 from evokey.search.index import Index
 from evokey.search.overlay import Overlay
 from evokey.search.passages import locate
@@ -109,12 +110,16 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
         "query_moved": 0.0 if asked is question else question.distance(asked),
         "query_moved_by": _because(overlay, question, asked),
     }
+    opening = _open(retriever, overlay, asked)
     if (apart := overlay.part(number)) is not overlay:
-        plain, overlay = question, apart
+        plain, overlay, opening = question, apart, WIDE_OPEN
         question = question.weigh_unheard()
         asked = question if asked is plain else asked.weigh_unheard()
+    elif overlay.choice.gate_weights:
+        turned |= {"probability": opening.probability, "share": opening.share}
     base, through = float(keys.scores(question).max()), keys.scores(asked)
     row, after = int(through.argmax()), float(through.max())
+    untaught = after
     by, pulls = ("base key", []) if asked is question else ("base key, query mapped by the lens", [])
     if overlay.texts is None or overlay.touched.place(number) is None:
         terms = _terms(question, asked, keys.take(np.array([row])), None, (), np.zeros(0))
@@ -137,13 +142,23 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
     distance = moved(retriever, number, overlay)
     texts, _ = overlay.taught(number)
     if overlay.choice.penalty is None or not len(texts):
+        after = untaught + opening.share * (after - untaught)
         return View(retriever.name, distance, base, after, by, None, pulls, terms, **turned)
     totals = overlay.texts.total(np.asarray(overlay.texts.likeness(question), np.float64))[texts]
     nearest = int(np.argmax(totals))
-    recalled = float(totals[nearest]) - overlay.choice.penalty * question.self_similarity
+    recalled = float(totals[nearest]) - overlay.choice.penalty * opening.penalty * question.self_similarity
     by = "taught question" if recalled > after else by
     name = overlay.names[texts[nearest]]
-    return View(retriever.name, distance, base, max(after, recalled), by, name, pulls, terms, **turned)
+    after = untaught + opening.share * (max(after, recalled) - untaught)
+    return View(retriever.name, distance, base, after, by, name, pulls, terms, **turned)
+
+
+def _open(retriever: Retriever, overlay: Overlay, asked: Any) -> Opening:
+    """How far the gate is open for a question."""
+    if not overlay.choice.gate_weights:
+        return WIDE_OPEN
+    (found,) = retriever.base.search([asked], overlay.depth, without=overlay.all_documents)
+    return overlay.open(asked, found.ranking)
 
 
 def _because(overlay: Overlay, question: Any, asked: Any) -> list[Contribution]:
