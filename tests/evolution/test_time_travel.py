@@ -170,7 +170,7 @@ def test_epochs_keep_the_lessons_they_had_whatever_is_held_or_released_later(
     assert memory.evolve().epoch == 3
     asked = [RESCUE, "why is the sky so blue?", "who wrote this line?"]
     known = {number: [ranking(memory, query, epoch=number) for query in asked] for number in range(4)}
-    assert known[3][0] == ranking(memory, RESCUE, epoch=0)
+    assert known[3][0][0][0] != known[2][0][0][0]
     memory.release([1])
     memory.hold([2, 3])
     memory.evolve()

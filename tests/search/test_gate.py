@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -101,9 +102,8 @@ def test_explain_says_how_probable_it_is_and_agrees_with_the_search(taught: evok
     assert any(view.share == 1.0 for view in found.views)  # it was taught in these words
 
 
-def test_an_epoch_keeps_its_gate_when_the_memory_is_opened_again(taught: evokey.Memory) -> None:
+def test_an_epoch_keeps_its_gate_when_the_memory_is_opened_again(taught: evokey.Memory, tmp_path: Path) -> None:
     before = {text: [(hit.id, hit.score) for hit in taught.search(text)] for text in ("tall oak", "brig", "wood")}
-    folder = taught.folder
     taught.close()
-    with evokey.open(folder) as again:
+    with evokey.open(tmp_path / "kb") as again:
         assert {text: [(hit.id, hit.score) for hit in again.search(text)] for text in before} == before

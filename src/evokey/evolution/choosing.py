@@ -18,7 +18,7 @@ UNTOUCHED_TRAFFIC = 0.5
 """The expected share of future queries about untouched documents, as a part of these documents' share."""
 REWORDED_GAIN = 0.75
 """The share of the possible gain of rewordings that a choice must give them."""
-REWORDED, ALL_REWORDED = 0.15, 0.5
+REWORDED, ALL_REWORDED = 0.15, 0.4
 """The weight of rewordings beside held-out queries: where at least half of these are related to lessons, and where none
 is. Simulated rewordings gain more than real ones do; but in the second case nothing else speaks for those whom lessons
 are for."""
@@ -31,8 +31,9 @@ AS_GOOD, MUCH_BETTER = 0.5, 3.0
 better."""
 TAUGHT_TOLERANCE = 0.01
 """What taught queries may lose among choices that count as equal."""
-LARGEST_LOSS = 0.03
-"""The share of their nDCG that held-out queries may lose where rewordings gain more."""
+LARGEST_LOSS = 0.02
+"""The share of their nDCG that held-out queries may lose where none of them is related to a lesson, and rewordings gain
+more; where half of them are related, nothing."""
 T = TypeVar("T")
 Outcomes = Mapping[T, Scores]
 """nDCG@10 of some queries under each choice."""
@@ -87,7 +88,12 @@ class Populations(Generic[T]):
     @property
     def _reworded(self) -> float:
         """The weight of rewordings."""
-        return REWORDED + (ALL_REWORDED - REWORDED) * max(0.0, 2 * self.unrelated - 1)
+        return REWORDED + (ALL_REWORDED - REWORDED) * self._blind
+
+    @property
+    def _blind(self) -> float:
+        """How little held-out queries say about what lessons bring: from 0 if half of them are related, to 1."""
+        return max(0.0, 2 * self.unrelated - 1)
 
     @property
     def unrelated(self) -> float:
@@ -117,7 +123,7 @@ class Populations(Generic[T]):
 
     def _harmless(self, choice: T) -> bool:
         before, after = self.held_out[self.untaught].mean(), self.held_out[choice].mean()
-        return bool(self.expected[choice].mean() >= 0 and after >= (1 - LARGEST_LOSS) * before)
+        return bool(self.expected[choice].mean() >= 0 and after >= (1 - LARGEST_LOSS * self._blind) * before)
 
 
 def _with_gain(choices: Sequence[T], own: Mapping[T, float], untaught: T, share: float) -> list[T]:

@@ -22,13 +22,16 @@ from evokey.evolution.lens_training import LensTrainer
 from evokey.evolution.nearness import EVERY_QUESTION
 from evokey.evolution.plans import Plan, PlanScorer, choose_plan, make_plans, same_choice
 from evokey.evolution.policy import Log, Proposal, TrainingData
+from evokey.search.gate import SIGNALS
 from evokey.search.overlay import UNTAUGHT, Overlay
 from evokey.search.retriever import Retriever
 from evokey.types import Choice, Quality, Reach, Scores
 
 FEW_PENALTIES = (0.2, 0.1, 0.0)
 """Penalties to choose from when there are too few lessons to cross-validate."""
-FEW = (Choice(spread=0.5, step=1.0, penalty=0.1),)
+FEW_GATE = (-4.0, 8.0, *([0.0] * (SIGNALS - 1)))
+"""Half open for a question that is half as similar to a taught one as it can be."""
+FEW = (Choice(spread=0.5, step=1.0, penalty=0.1, sharpness=1.0, gate_weights=FEW_GATE),)
 """What is learned then if it does no harm."""
 LENSES = ("none", "dense", "all")
 
@@ -118,6 +121,7 @@ class Guarded:
         query loses nothing by what the others taught; else taught questions are kept as keys, and nothing else is
         learned, at the largest penalty at which taught queries do best."""
         untaught = scorer.untaught
+        scorer.set_gate(FEW_GATE)
         bold = [same_choice(choice, untaught) for choice in self.few]
         keys = [same_choice(Choice(penalty=one), untaught) for one in self.penalties if one in FEW_PENALTIES]
         safe = safe_choices(scorer.protected([*bold, *keys, untaught]).everywhere, untaught)

@@ -19,7 +19,7 @@ from evokey.evolution.judgements import Judgements
 from evokey.evolution.ndcg import CUTOFF, TableNdcg, ideal_dcg
 from evokey.evolution.nearness import EVERY_QUESTION, Nearest, Nearness
 from evokey.evolution.policy import TrainingData
-from evokey.evolution.trial import Trial
+from evokey.evolution.trial import Gate, Trial
 from evokey.search.fusion import FUSION_DEPTH, Weights
 from evokey.types import Choice, Ranking, Scores
 
@@ -120,6 +120,11 @@ class PlanScorer:
     def weights_threshold(self) -> float:
         """The similarity that is required for learned fusion weights."""
         return EVERY_QUESTION if self.nearness is None else max(self.nearness.weights_threshold, self.min_threshold)
+
+    def set_gate(self, gate: Gate) -> None:
+        """Take this gate for all trials, without a lens."""
+        for fit in self._fits:
+            fit.set_gate(gate)
 
     def protected(self, plans: Sequence[Plan]) -> PlanOutcomes:
         return self._with_nearness(plans, [fit.protected for fit in self._fits], self._protected)
