@@ -19,8 +19,7 @@ UNTOUCHED_TRAFFIC = 0.5
 REWORDED_GAIN = 0.75
 """The share of the possible gain of rewordings that a choice must give them."""
 REWORDED, ALL_REWORDED = 0.15, 0.4
-"""The weight of rewordings beside held-out queries: where at least half of these are related to lessons, and where none
-is. Simulated rewordings gain more than real ones do; but in the second case nothing else speaks for those whom lessons
+"""The weight of rewordings beside held-out queries: where some of these are related to lessons, and where none is. Simulated rewordings gain more than real ones do; but in the second case nothing else speaks for those whom lessons
 are for."""
 HARM = 3.0
 """The weight of what unrelated queries lose: they have nothing to gain."""
@@ -31,9 +30,9 @@ AS_GOOD, MUCH_BETTER = 0.5, 3.0
 better."""
 TAUGHT_TOLERANCE = 0.01
 """What taught queries may lose among choices that count as equal."""
-LARGEST_LOSS = 0.02
+LARGEST_LOSS = 0.015
 """The share of their nDCG that held-out queries may lose where none of them is related to a lesson, and rewordings gain
-more; where half of them are related, nothing."""
+more; where some are related, nothing."""
 T = TypeVar("T")
 Outcomes = Mapping[T, Scores]
 """nDCG@10 of some queries under each choice."""
@@ -92,8 +91,8 @@ class Populations(Generic[T]):
 
     @property
     def _blind(self) -> float:
-        """How little held-out queries say about what lessons bring: from 0 if half of them are related, to 1."""
-        return max(0.0, 2 * self.unrelated - 1)
+        """How little held-out queries say about what lessons bring: from 0 if a tenth of them is related, to 1."""
+        return max(0.0, 10 * self.unrelated - 9)
 
     @property
     def unrelated(self) -> float:
