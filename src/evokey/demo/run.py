@@ -66,7 +66,7 @@ class Outcome:
     report: EpochReport
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"python": platform.python_version()}
+        return asdict(self) | {"report": self.report.to_dict(), "python": platform.python_version()}
 
 
 def questions() -> list[Question]:
