@@ -19,8 +19,9 @@ UNTOUCHED_TRAFFIC = 0.5
 REWORDED_GAIN = 0.75
 """The share of the possible gain of rewordings that a choice must give them."""
 REWORDED, ALL_REWORDED = 0.15, 0.4
-"""The weight of rewordings beside held-out queries: where some of these are related to lessons, and where none is. Simulated rewordings gain more than real ones do; but in the second case nothing else speaks for those whom lessons
-are for."""
+"""The weight of rewordings beside held-out queries: where some of these are related to lessons, and where none is.
+Simulated rewordings gain more than real ones do; but in the second case nothing else speaks for those whom lessons are
+for."""
 HARM = 3.0
 """The weight of what unrelated queries lose: they have nothing to gain."""
 FEW_UNRELATED = 20
