@@ -48,7 +48,7 @@ def test_teaching_one_topic_leaves_another_as_it_was(intents: tuple[evokey.Memor
     assert report.reach is not None and report.reach.retriever == "wordllama"
     assert report.unrelated is not None and report.unrelated.queries
     assert quality(memory, related) > 1.4 * quality(memory, related, epoch=0)
-    assert quality(memory, unrelated) >= 0.97 * quality(memory, unrelated, epoch=0)
+    assert quality(memory, unrelated) >= 0.965 * quality(memory, unrelated, epoch=0)
     far = [query for query in unrelated if "protein" in query][:10]
     assert far and all(
         [(hit.id, hit.score) for hit in memory.search(query)]
@@ -84,7 +84,7 @@ def test_what_was_taught_once_is_found_again(opened: Opener, dataset: Any, name:
         memory.feedback(query, relevant=grades)
     assert memory.evolve().published
     assert quality(memory, lessons) >= 0.98
-    assert quality(memory, unrelated) >= 0.97 * quality(memory, unrelated, epoch=0)
+    assert quality(memory, unrelated) >= 0.965 * quality(memory, unrelated, epoch=0)
 
 
 def test_a_protected_query_may_say_that_nothing_is_recalled(opened: Opener) -> None:

@@ -138,7 +138,7 @@ class Trial:
                 scores = np.where(self._relevant(base.queries) > 0, base.documents, scores)
             for row, query in enumerate(base.queries):
                 ranking = self._merge(self._pool(query, choice.lens_id), scores[row], base.floor, depth)
-                question = self._retriever.lesson(query, {}) if choice.nothing else base.questions[row]
+                question = self._ask(query, {}) if choice.nothing else base.questions[row]
                 found.append((ranking, question.trust))
         return found
 
@@ -155,11 +155,13 @@ class Trial:
     def question(self, query: str) -> Any:
         """A query as it is asked."""
         if query not in self._questions:
-            changed, words = self._reworded.get(query), self._taught_words
-            self._questions[query] = (
-                self._retriever.lesson(query, words) if changed is None else self._retriever.reword(changed, words)
-            )
+            self._questions[query] = self._ask(query, self._taught_words)
         return self._questions[query]
+
+    def _ask(self, query: str, words: Mapping[str, int]) -> Any:
+        """A query in its own words, or in other ones."""
+        changed = self._reworded.get(query)
+        return self._retriever.lesson(query, words) if changed is None else self._retriever.reword(changed, words)
 
     def _pool(self, query: str, lens: LensId | None) -> Ranking:
         """A query's pool as the lens would order it. Only a deep trial looks for documents outside the pool."""
