@@ -203,7 +203,7 @@ class Bench:
             "any_spam": fmean(not top.isdisjoint(self.world.spam) for top in tops),
             "lessons": len(lessons),
             "seconds": round(seconds, 2),
-            "left_out": {kind: getattr(report, f"{kind}_left_out", {}) for kind in ("actors", "documents")},
+            "left_out": {kind: len(getattr(report, f"{kind}_left_out", {})) for kind in ("actors", "documents")},
         }
 
     def close(self) -> None:
