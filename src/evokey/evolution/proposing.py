@@ -155,7 +155,7 @@ def _reason(proposal: Proposal) -> str:
         return "what was verified is learned: this policy has no guard"
     taught = f"taught queries {proposal.taught.before:.3f} → {proposal.taught.after:.3f}"
     if proposal.held_out is None:
-        return f"{taught} (nDCG@10); too few queries to cross-fit: only taught questions become keys"
+        return f"{taught} (nDCG@10); too few queries to cross-fit: not tested on held-out queries"
     held, others = proposal.held_out, proposal.unrelated
     unrelated = "" if others is None else f", unrelated ones {others.before:.3f} → {others.after:.3f}"
     return f"held-out queries {held.before:.3f} → {held.after:.3f}, {taught}{unrelated} (nDCG@10)"
