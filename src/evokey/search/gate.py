@@ -35,6 +35,8 @@ class Opening(NamedTuple):
     penalty: float
     """How much of the penalty of taught questions kept as keys counts: nothing if the question is one of them."""
     probability: float
+    likeness: NDArray[np.float64] | None = None
+    """How like the taught texts are to the question as it was asked, where that is at hand."""
 
 
 WIDE_OPEN = Opening(1.0, 1.0, 1.0)

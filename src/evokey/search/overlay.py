@@ -153,6 +153,12 @@ class Overlay:
         own, apart, base = self.restricted, self.apart, found.base
         if base is not None and apart is not None:
             base = base[~apart]
+        if (
+            self.choice.gate_weights
+            and self.base is not None
+            and (base is None or len(base) != self.touched.starts[-1])
+        ):
+            base = self.base.likeness(question)  # it is needed twice
         opening = self.open(question, found.ranking, base)
         ranking = Ranking(found.ranking.numbers[:k], found.ranking.scores[:k])
         if own is None or apart is None:
@@ -174,8 +180,9 @@ class Overlay:
         untaught = self._untaught(question, base)
         best = np.sort(np.concatenate([untouched.scores[:FIRST], untaught[untaught > self.base.floor]]))[::-1]
         asked = question.asked or question
-        likeness = self.texts.total(np.asarray(self.texts.likeness(asked), np.float64))
-        return open_for(self.choice, self.known.signals(likeness, asked.self_similarity, untaught, best))
+        likeness = np.asarray(self.texts.likeness(asked), np.float64)
+        signals = self.known.signals(self.texts.total(likeness), asked.self_similarity, untaught, best)
+        return open_for(self.choice, signals)._replace(likeness=likeness)
 
     def _untaught(self, question: Any, base: NDArray[Any] | None) -> Scores:
         """The untaught scores of the touched documents."""
@@ -236,15 +243,18 @@ class Overlay:
         untaught = np.asarray(touched.best(block.total(base)), np.float64)
         if self.texts is None or not (self.step or penalty is not None) or not opening.share:
             return untaught
-        best, likeness = untaught, np.zeros(0)
+        known: NDArray[Any] | None = opening.likeness
+        best, likeness = untaught, known
         if self.step:
-            likeness = np.asarray(self.texts.likeness(question), np.float64)
+            if likeness is None or question.asked is not None:
+                likeness = np.asarray(self.texts.likeness(question), np.float64)
             pulled = self.texts.pull(likeness, self.pull)
             best = touched.best(self.texts.grow(np.asarray(base, np.float64), pulled, self.step, self.norms))
         if penalty is not None:
             asked = question.asked or question  # what was taught is found again as it was said
-            same = self.step and asked is question
-            totals = self.texts.total(likeness if same else np.asarray(self.texts.likeness(asked), np.float64))
+            if known is None:
+                known = likeness if self.step and asked is question else self.texts.likeness(asked)
+            totals = self.texts.total(np.asarray(known, np.float64))
             recalled = greatest(totals[self.evidence.indices], self.evidence.indptr[touched.starts])
             best = np.maximum(best, recalled - penalty * question.self_similarity)
         if opening.share != 1.0:
