@@ -100,7 +100,7 @@ class NoGuard(Guarded):
 class NoRows(Guarded):
     """Moved keys alone."""
 
-    penalties = ()
+    penalties, few = (), ()
 
     def grid(self, units: bool) -> list[Choice]:
         return [NOTHING, *(replace(choice, penalty=None) for choice in super().grid(units) if choice.step)]

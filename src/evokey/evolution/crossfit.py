@@ -13,7 +13,7 @@ from evokey.evolution import gating
 from evokey.evolution.attribution import Attribution
 from evokey.evolution.choosing import Populations, join_folds, safe_choices
 from evokey.evolution.folds import sample, split_folds
-from evokey.evolution.grid import DEMOTIONS, NOTHING, lens_grid
+from evokey.evolution.grid import COARSE_PENALTIES, DEMOTIONS, NOTHING, lens_grid
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.lens_training import LensTrainer
 from evokey.evolution.policy import TrainingData
@@ -49,6 +49,7 @@ class CrossFit:
     ) -> None:
         """grid: the choices without lens and demotion; trainer: makes lenses, None to try none."""
         self.retriever, self._attribution, self._grid, self._trainer = retriever, attribution, grid, trainer
+        self._steps = {choice.step for choice in grid}
         self.pools, lessons = data.pools[retriever.name], data.lessons
         self.together = len(data.retrievers) > 1
         """Whether there are other retrievers."""
@@ -137,8 +138,13 @@ class CrossFit:
             lens: [float(expected[one].mean()) for one in some if one in expected] for lens, some in by_lens.items()
         }
         best = sorted((lens for lens in worth if worth[lens]), key=lambda lens: -max(worth[lens]))[:LENSES_WITH_STEPS]
-        moves = [plain, *(replace(one, demotion=plain.demotion, unit_weight=plain.unit_weight) for one in lens_grid())]
+        moves = [plain, *(self._beside_lens(one, plain) for one in lens_grid() if one.step in self._steps)]
         return self._populate([NOTHING, plain, *chain(*(self._add_lens(lens, moves) for lens in best))]).choose()
+
+    def _beside_lens(self, one: Choice, plain: Choice) -> Choice:
+        """A choice to try with a lens, as far as it may differ from the choice without."""
+        penalty = None if plain.penalty is None and not plain.nothing else one.penalty
+        return replace(one, penalty=penalty, demotion=plain.demotion, unit_weight=plain.unit_weight)
 
     def options(self) -> list[Choice]:
         """The best choice first; then the best of those with a gate and without: together with other retrievers,
@@ -153,7 +159,12 @@ class CrossFit:
         """The same choice, with wrong documents demoted if that is better."""
         if self._attribution.wrong_rows is None:
             return plain
-        return self._populate([NOTHING, plain, *(replace(plain, demotion=one) for one in DEMOTIONS)]).choose()
+        keys = [
+            Choice(unit_weight=plain.unit_weight, penalty=one) for one in COARSE_PENALTIES if plain.penalty is not None
+        ]
+        bases = dict.fromkeys([plain, replace(plain, sharpness=0.0), *keys])  # a gate may spare what is in the way
+        demoting = [replace(base, demotion=one) for base in bases for one in DEMOTIONS]
+        return self._populate([NOTHING, plain, *demoting]).choose()
 
     def _add_lens(self, lens: LensId, choices: Sequence[Choice]) -> list[Choice]:
         """The same choices with a lens."""
