@@ -324,7 +324,7 @@ def answers(folders: Path, most: int) -> Iterator[dict[str, Any]]:
     """The same three documents, of which a small local model reads the beginnings, or the passages. Whether these hold
     the gold passage is counted for all questions; the model answers the first of them."""
     llm = registry.build("llm", {"name": "llamacpp"})
-    for name in ("locomo10", "pubmedqa_l"):
+    for name in ("locomo10",):
         data = join(folders / name)
         asked = [id for id in sample(data, most) if data.answers.get(id)]
         with tempfile.TemporaryDirectory() as folder, evokey.open(folder) as memory:
