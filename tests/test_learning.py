@@ -103,11 +103,12 @@ def test_the_latest_verdict_of_an_actor_counts(opened: Opener, commands: list[ev
     assert not memory.evolve().published
 
 
-def test_one_voice_against_another_credits_nothing(opened: Opener, commands: list[evokey.Document]) -> None:
+def test_two_voices_against_one_credit_nothing(opened: Opener, commands: list[evokey.Document]) -> None:
     memory = opened()
     memory.add(commands)
     memory.feedback("who can rescue my afternoon?", relevant=["git-merge"], actor="mallory")
-    memory.feedback("who can rescue my afternoon?", irrelevant=["git-merge"], actor="ada")
+    for actor in ("ada", "grace"):
+        memory.feedback("who can rescue my afternoon?", irrelevant=["git-merge"], actor=actor)
     assert not memory.evolve().published
 
 
@@ -299,9 +300,11 @@ def test_forgetting_a_contradiction_teaches_what_was_contradicted(
     for memory in (heard, never):
         memory.add(commands)
         memory.feedback("who can rescue my afternoon?", relevant=["git-bisect"], actor="ada")
-    heard.feedback("who can rescue my afternoon?", irrelevant=["git-bisect"], actor="eve")
+    for actor in ("eve", "mallory"):
+        heard.feedback("who can rescue my afternoon?", irrelevant=["git-bisect"], actor=actor)
     assert not heard.evolve().published and never.evolve().published
-    heard.forget(actor="eve")
+    for actor in ("eve", "mallory"):
+        heard.forget(actor=actor)
     question = "who can rescue my afternoon?"
     assert ranking(heard, question) == ranking(never, question)
 

@@ -123,7 +123,8 @@ class Guarded:
         untaught = scorer.untaught
         scorer.set_gate(FEW_GATE)
         bold = [same_choice(choice, untaught) for choice in self.few]
-        keys = [same_choice(Choice(penalty=one), untaught) for one in self.penalties if one in FEW_PENALTIES]
+        kept = [Choice(penalty=one, gate_weights=FEW_GATE) for one in self.penalties if one in FEW_PENALTIES]
+        keys = [same_choice(choice, untaught) for choice in kept]
         safe = safe_choices(scorer.protected([*bold, *keys, untaught]).everywhere, untaught)
         others, taught = scorer.held_out(safe).everywhere, scorer.taught(safe).everywhere
         harmless = [one for one in bold if one in safe and _keeps(others[one], others[untaught])]

@@ -70,7 +70,7 @@ class Taught:
         documents; best: those of the first untaught results; hidden: places of texts that are not looked at."""
         if len(self.texts) <= len(hidden) or own <= 0:
             return np.zeros(SIGNALS)
-        shares = np.asarray(likeness, np.float64)[self.texts] / own
+        shares = np.maximum(np.asarray(likeness, np.float64)[self.texts] / own, -1.0)  # a text may be like nothing
         if hidden:
             shares[list(hidden)] = -np.inf
         near = np.argpartition(-shares, NEAREST - 1)[:NEAREST] if len(shares) > NEAREST else np.arange(len(shares))
@@ -79,7 +79,7 @@ class Taught:
         top = shares[near]
         first, *others = (self.documents[at] for at in near.tolist())
         agreeing = [not first.isdisjoint(other) for other in others]
-        found = best[:FIRST] / own if len(best) else np.zeros(1)
+        found = np.maximum(best[:FIRST] / own, -1.0) if len(best) else np.zeros(1)
         place = np.log1p(np.count_nonzero(found > max(float(base[at]) for at in first) / own + 1e-9))
         second = top[1] if len(top) > 1 else 0.0
         agree = float(np.mean(agreeing)) if agreeing else 0.0
