@@ -110,6 +110,8 @@ def audition(units: Mapping[str, Sequence[str]], voices: Voices, stage: Stage) -
 class Audition:
     def __init__(self, units: Mapping[str, Sequence[str]], voices: Voices) -> None:
         self._voices = voices
+        self._discredited: set[Voice] = set()
+        """Voices that insist on a crowding document: what they lose by the lessons of others says nothing."""
         grades: dict[str, dict[int, float]] = {}
         for (query, number), said in sorted(voices.verdicts.items(), key=lambda one: one[0]):
             right = [grade for grade in said.values() if grade > 0]
@@ -170,6 +172,7 @@ class Audition:
         found = (self._crowded(some, least) for some in (effects, *others))
         crowded = self._spread(set[tuple[Voice, int]]().union(*found))
         rest = [one for one in effects if not self._blamed(one) <= crowded]
+        self._discredited = {who for who, _ in crowded}
         teaching, contradicting = (self._unwanted(rest, right, before) for right in (True, False))
         return frozenset(teaching | contradicting), frozenset(crowded)
 
@@ -241,7 +244,7 @@ class Audition:
         self, effects: Iterable[Effect], group: set[Role], without: set[Role]
     ) -> dict[tuple[Voice, str], float]:
         """What the lessons of a group change for each other voice, without some voices."""
-        own = {who for who, _ in group | without}
+        own = {who for who, _ in group | without} | self._discredited
         others = [one for one in self.questions if one.voice not in own]
         found = {one.witness: 0.0 for one in others}
         for one in effects:
