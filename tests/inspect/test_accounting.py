@@ -136,7 +136,7 @@ def test_hubs_are_counted_before_and_after(opened: Opener) -> None:
     assert hubs.skewness_after == pytest.approx((1 - 2 * share) / np.sqrt(share * (1 - share)))
     assert hubs.hubs[0] in [Hub(f"d{place}", f"D{place}", 1, 1, 0) for place in range(9)]
     assert account.neutral.queries == 0  # titles have no vector here
-    assert account.displacements[0].choice.step == account.displacements[0].largest == 0
+    assert account.displacements[0].choice.step == 1 and account.displacements[0].largest < 0.1
 
 
 def test_a_memory_that_learned_nothing_has_an_empty_account(
