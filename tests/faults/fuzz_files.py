@@ -30,7 +30,7 @@ import docx
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from ingest.small_pdf import pdf
 
-from evokey.cli.reading import read_checked
+from evokey.cli.reading import read_documents
 from evokey.errors import InvalidDocument
 from evokey.ingest import ChildReader, File
 from evokey.ingest.kinds import KINDS
@@ -172,7 +172,7 @@ def seeds(chance: random.Random, *, real: bool) -> dict[str, list[bytes]]:
 def read(file: File, child: ChildReader) -> str:
     """What came of a file; an error that does not name it is a finding of its own."""
     try:
-        for _ in read_checked(file, child):
+        for _ in read_documents(file, child):
             pass
     except InvalidDocument as error:
         if "its reader ended" in str(error):

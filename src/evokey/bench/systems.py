@@ -229,7 +229,7 @@ class Plain(Still):
         self._memory, self._lab = memory, lab
 
     def search(self, question: Question, depth: int) -> Scored:
-        return _scored(self._memory.search(question.text, depth, vector=self._vector(question)))
+        return _pair_scores(self._memory.search(question.text, depth, vector=self._vector(question)))
 
     def _vector(self, question: Question) -> Vectors | None:
         return None if self._lab is None else self._lab.vector(question)
@@ -244,7 +244,7 @@ class Expanded(Plain):
 
     def search(self, question: Question, depth: int) -> Scored:
         expansion = expand(self._expander, question.text, self._look)
-        return _scored(self._memory.search(question.text, depth, expansion=expansion))
+        return _pair_scores(self._memory.search(question.text, depth, expansion=expansion))
 
     def _look(self, text: str, k: int) -> list[Document]:
         return [hit.document for hit in self._memory.search(text, k)]
@@ -323,7 +323,7 @@ def _right(question: Question) -> dict[str, float]:
     return {id: grade for id, grade in question.grades.items() if grade > 0}
 
 
-def _scored(hits: Sequence[Hit]) -> Scored:
+def _pair_scores(hits: Sequence[Hit]) -> Scored:
     return [(hit.id, hit.score) for hit in hits]
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from evokey.checks.limits import DEEPEST, LARGEST, SMALLEST, storable
-from evokey.checks.showing import listed, shown
+from evokey.checks.showing import list_names, shown
 from evokey.checks.where import filter, iso
 from evokey.errors import InvalidDocument, InvalidInput, InvalidQuery, InvalidVector
 from evokey.filters import entries, facts
 from evokey.types import Document, Section, Vectors
 
-__all__ = ["LARGEST", "SMALLEST", "filter", "listed", "shown"]
+__all__ = ["LARGEST", "SMALLEST", "filter", "list_names", "shown"]
 Graded = Iterable[str] | Mapping[str, float]
 WRONG = -1.0
 LOWEST, HIGHEST = 1e-6, 1_000_000
@@ -56,11 +56,11 @@ def _from_mapping(given: Mapping[str, Any]) -> Document:
     if not isinstance(given, Mapping):
         raise InvalidDocument(f"a document is a Document or a mapping with id and text, not {type(given).__name__}")
     if "id" not in given or "text" not in given:
-        raise InvalidDocument(f"a document needs id and text; this one has {listed(given) or 'nothing'}")
+        raise InvalidDocument(f"a document needs id and text; this one has {list_names(given) or 'nothing'}")
     unknown = set(given) - FIELDS
     if unknown:
         raise InvalidDocument(
-            f"document {shown(given['id'])} has unknown fields: {listed(sorted(map(str, unknown)))}; "
+            f"document {shown(given['id'])} has unknown fields: {list_names(sorted(map(str, unknown)))}; "
             f"put what is your own into metadata"
         )
     parts = given.get("sections") or ()

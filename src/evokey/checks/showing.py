@@ -18,7 +18,7 @@ def shown(value: Any) -> str:
     return spelled if len(spelled) <= LONGEST_SHOWN else f"{spelled[:LONGEST_SHOWN]}… ({len(spelled):,} characters)"
 
 
-def listed(names: Iterable[Any]) -> str:
+def list_names(names: Iterable[Any]) -> str:
     """Names in a row, as an error shows them."""
     several = [str(name) for name in names]
     more = f" and {len(several) - MOST_LISTED} more" if len(several) > MOST_LISTED else ""

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from evokey.checks.limits import DEEPEST, LARGEST, SMALLEST, storable
-from evokey.checks.showing import listed, shown
+from evokey.checks.showing import list_names, shown
 from evokey.errors import InvalidFilter
 from evokey.filters import LISTS, OPERATORS, ORDERS, PARTS, And, Compare, Filter, Not, Or, Where
 
@@ -66,7 +66,9 @@ def _from_json(where: Mapping[str, Any], depth: int) -> Filter:
         raise InvalidFilter(f"where: there is no operator {shown(operator)}: {', '.join((*LOGIC, *OPERATORS))}")
     wanted = {"operator", "conditions"} if operator in LOGIC else {"operator", "field", "value"}
     if set(where) != wanted:
-        raise InvalidFilter(f"where: a condition with {operator} has {', '.join(sorted(wanted))}, not {listed(where)}")
+        raise InvalidFilter(
+            f"where: a condition with {operator} has {', '.join(sorted(wanted))}, not {list_names(where)}"
+        )
     if operator in LOGIC:
         if not isinstance(where["conditions"], list | tuple):
             raise InvalidFilter(f"where: the conditions of {operator} are a list, not {shown(where['conditions'])}")

@@ -125,7 +125,7 @@ class _Sync:
         """Document by document; a file that cannot be read is noted, or an error if that was asked for."""
         for count, (file, source) in enumerate(changes.to_read.values(), 1):
             try:
-                [document] = reading.read_checked(file, self.child)
+                [document] = reading.read_documents(file, self.child)
             except InvalidDocument as error:
                 if self.strict:
                     raise

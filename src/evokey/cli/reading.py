@@ -63,7 +63,7 @@ def look(paths: Iterable[Path], root: Path | None, selection: Selection) -> Foun
     return Found(list(reversed(files.values())), list(skipped), folders)
 
 
-def read_checked(file: File, child: ChildReader) -> Iterator[Document]:
+def read_documents(file: File, child: ChildReader) -> Iterator[Document]:
     for document in ingest.documents(file, child):
         try:
             yield checks.document(document)
@@ -79,7 +79,7 @@ def read_records(found: Found, child: ChildReader) -> Records:
         if ingest.named_by_path(file):
             continue
         try:
-            documents = list(read_checked(file, child))
+            documents = list(read_documents(file, child))
         except InvalidDocument as error:
             failed.append(Failed(file.path, error))
             continue

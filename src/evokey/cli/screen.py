@@ -227,11 +227,15 @@ def choice_lines(report: EpochReport) -> Iterator[str]:
         )
         if choice.lens_parameter is not None:
             parts.append(f"queries are mapped by a lens ({choice.lens_parameter:g})")
+        if choice.sharpness:
+            parts.append(f"behind a gate (sharpness {choice.sharpness:g})")
         if choice.demotion:
             parts.append(f"wrong documents are demoted ({choice.demotion:g})")
         if choice.unit_weight:
             parts.append(f"weight of expansion units {choice.unit_weight:g}")
         yield f"  [bold]{name}[/]: {', '.join(parts)}"
+    if report.reach is not None and report.reach.threshold > -1:
+        yield f"  acts on questions whose similarity to a taught one is at least {report.reach.threshold:.2f}"
 
 
 def left_out_lines(actors: Mapping[str | None, int], documents: Mapping[str, int], most: int = 10) -> Iterator[str]:

@@ -169,19 +169,19 @@ class Audition:
     def decide(self, stage: Stage) -> Unwanted:
         (effects, *others), before = self._perform(stage)
         least = max(ENTERED, TIMES_CHANCE * CUTOFF / max(len(stage.retrievers[0].documents), 1))
-        found = (self._crowded(some, least) for some in (effects, *others))
+        found = (self._find_crowding(some, least) for some in (effects, *others))
         crowded = self._spread(set[tuple[Voice, int]]().union(*found))
-        rest = [one for one in effects if not self._blamed(one) <= crowded]
+        rest = [one for one in effects if not self._find_blame(one) <= crowded]
         self._discredited = {who for who, _ in crowded}
-        teaching, contradicting = (self._unwanted(rest, right, before) for right in (True, False))
+        teaching, contradicting = (self._find_unwanted(rest, right, before) for right in (True, False))
         return frozenset(teaching | contradicting), frozenset(crowded)
 
     # ---- documents that enter too many questions
 
-    def _crowded(self, effects: Sequence[Effect], least: float) -> set[tuple[Voice, int]]:
+    def _find_crowding(self, effects: Sequence[Effect], least: float) -> set[tuple[Voice, int]]:
         """Documents that enter too many questions of others, each with the voices that insist on it. least: the share
         of the questions that is too many."""
-        shares = {number: self._share_entered(number, effects) for number in self._entered(effects)}
+        shares = {number: self._entry_share(number, effects) for number in self._count_entries(effects)}
         touched = len({number for grades in self._lessons.grades.values() for number in grades})
         found = set()
         for number, share in shares.items():
@@ -195,7 +195,7 @@ class Audition:
         repeated = {who for who, count in Counter(who for who, _ in crowded).items() if count >= REPEATED}
         return crowded | {(who, number) for number, some in self.insistent.items() for who in some & repeated}
 
-    def _entered(self, effects: Iterable[Effect]) -> list[int]:
+    def _count_entries(self, effects: Iterable[Effect]) -> list[int]:
         """Documents that enter questions of enough voices."""
         witnesses: dict[int, set[tuple[Voice, str]]] = {}
         for one in effects:
@@ -203,7 +203,7 @@ class Audition:
                 witnesses.setdefault(one.document, set()).add(one.question.witness)
         return sorted(number for number, some in witnesses.items() if len(some) >= WITNESSES)
 
-    def _share_entered(self, number: int, effects: Iterable[Effect]) -> float:
+    def _entry_share(self, number: int, effects: Iterable[Effect]) -> float:
         """The share of the questions of voices that did not name a document which it enters."""
         own = self._teachers[number]
         others = sum(one.weight for one in self.questions if one.voice not in own or one.voice is None)
@@ -223,7 +223,7 @@ class Audition:
 
     # ---- voices that cost others more than they bring
 
-    def _unwanted(self, effects: Sequence[Effect], right: bool, before: float) -> set[Role]:
+    def _find_unwanted(self, effects: Sequence[Effect], right: bool, before: float) -> set[Role]:
         """Gains of voices that are left out themselves do not count: they may agree with each other only."""
         roles, found = {(who, right) for who in self.heavy}, set[Role]()
         while more := {role for role in roles - found if self._costs(effects, {role}, found) > LIKELY}:
@@ -253,7 +253,7 @@ class Audition:
                 found[one.question.witness] += one.question.weight * change
         return found
 
-    def _blamed(self, effect: Effect) -> set[tuple[Voice, int]]:
+    def _find_blame(self, effect: Effect) -> set[tuple[Voice, int]]:
         said = self._voices.verdicts[effect.taught_by, effect.document]
         return {(who, effect.document) for who, grade in said.items() if grade > 0}
 

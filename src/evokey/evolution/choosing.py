@@ -67,7 +67,7 @@ class Populations(Generic[T]):
         gain = self.held_out[choice] - self.held_out[self.untaught]
         simulated = self.as_unrelated[choice] - self.as_unrelated[self.untaught]
         again = self.rewordings[choice] - self.rewordings[self.untaught]
-        count, weight = len(gain) + len(again), self._reworded if len(again) else 0.0
+        count, weight = len(gain) + len(again), self._rewording_weight if len(again) else 0.0
         gain = self._weigh(gain, simulated)
         parts = ((1 - weight) * count / max(len(gain), 1) * gain, weight * count / max(len(again), 1) * again)
         return np.concatenate(parts)
@@ -86,7 +86,7 @@ class Populations(Generic[T]):
         return np.asarray(weights * gain + harm * (1 - trusted) * simulated)
 
     @property
-    def _reworded(self) -> float:
+    def _rewording_weight(self) -> float:
         """The weight of rewordings."""
         return REWORDED + (ALL_REWORDED - REWORDED) * self._blind
 

@@ -16,9 +16,10 @@ from evokey.evolution.folds import sample, split_folds
 from evokey.evolution.grid import COARSE_PENALTIES, DEMOTIONS, NOTHING, lens_grid
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.lens_training import LensTrainer
+from evokey.evolution.openings import CrossFitted, Gate
 from evokey.evolution.policy import TrainingData
 from evokey.evolution.traffic import find_unrelated, judge_by_untaught
-from evokey.evolution.trial import CrossFitted, Gate, Trial
+from evokey.evolution.trial import Trial
 from evokey.search.lens import Lens, LensId
 from evokey.search.retriever import Retriever
 from evokey.search.rewording import reword

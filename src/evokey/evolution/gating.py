@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evokey.evolution.folds import FOLDS, fold_of
-from evokey.evolution.trial import CrossFitted, Gate, Trial
+from evokey.evolution.openings import CrossFitted, Gate
+from evokey.evolution.trial import Trial
 from evokey.search.gate import SIGNALS, probability
 from evokey.search.lens import LensId
 from evokey.types import Scores

@@ -18,8 +18,9 @@ from evokey.evolution.grid import NOTHING
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.ndcg import CUTOFF, TableNdcg, ideal_dcg
 from evokey.evolution.nearness import EVERY_QUESTION, Nearest, Nearness
+from evokey.evolution.openings import Gate
 from evokey.evolution.policy import TrainingData
-from evokey.evolution.trial import Gate, Trial
+from evokey.evolution.trial import Trial
 from evokey.search.fusion import FUSION_DEPTH, Weights
 from evokey.types import Choice, Ranking, Scores
 

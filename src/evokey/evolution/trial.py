@@ -8,10 +8,9 @@ ten under no choice are left out first, by bounds that hold for all choices at o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from evokey.evolution.base_scores import BaseScores
 from evokey.evolution.candidates import CandidateFilter, Candidates, Move, Scatter
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.ndcg import CUTOFF, TableNdcg, ideal_dcg
+from evokey.evolution.openings import EVERYWHERE_OPEN, CrossFitted, Gate, Openings
 from evokey.evolution.pools import POOL_DEPTH, rescore
 from evokey.evolution.tables import Table, nonzero
 from evokey.evolution.taught_keys import TaughtKeys, select_best
@@ -36,40 +36,6 @@ BATCH_CELLS, STORED_CELLS = 300_000, 1_000_000
 """Size of the score tables (queries × touched documents) that are computed at a time, and that are stored."""
 MANY_CANDIDATES = 50
 """Candidates per query above which it pays to compare them by their taught keys."""
-
-
-Gate = tuple[float, ...]
-
-
-class CrossFitted(NamedTuple):
-    """The probability of each query that it is about something taught, by what other folds say."""
-
-    own: Scores
-    as_unrelated: Scores
-    """The same if nobody had taught anything about its own documents."""
-
-
-@dataclass(frozen=True, slots=True)
-class Openings:
-    """How far the gate is open for each query (first axis)."""
-
-    shares: Table
-    penalties: Table
-
-    @property
-    def partial(self) -> bool:
-        return bool((self.shares != 1).any())
-
-    def apply(self, untaught: Table, learned: Table) -> Table:
-        """What counts of learned scores."""
-        if not self.partial:
-            return learned
-        with np.errstate(invalid="ignore"):
-            mixed = untaught + self.shares * (learned - untaught)
-        return np.where(np.isneginf(learned), learned, mixed).astype(np.float32, copy=False)
-
-
-EVERYWHERE_OPEN = Openings(np.ones((1, 1), np.float32), np.ones((1, 1), np.float32))
 
 
 class Trial:

@@ -158,7 +158,9 @@ def _document(where: str, found: Mapping[str, Any]) -> Document:
     """id (or _id) and text; fields that are not evokey's own become metadata."""
     id = found.get("_id") if found.get("id") is None else found["id"]
     if id is None or "text" not in found:
-        raise InvalidDocument(f"{where} needs the fields id (or _id) and text; it has {checks.listed(found) or 'none'}")
+        raise InvalidDocument(
+            f"{where} needs the fields id (or _id) and text; it has {checks.list_names(found) or 'none'}"
+        )
     if isinstance(id, bool) or not isinstance(id, str | int | float):
         raise InvalidDocument(f"{where}: id must be a string or a number, not {type(id).__name__}")
     title, metadata = found.get("title") or "", found.get("metadata") or {}
