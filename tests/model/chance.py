@@ -13,6 +13,7 @@ from dataclasses import replace
 from evokey.evolution.guarded import Guarded
 from evokey.evolution.lens_training import CAUTIOUS, OPEN, RIDGES, STRENGTHS
 from evokey.evolution.policy import Proposal, TrainingData
+from evokey.search.gate import SIGNALS
 from evokey.search.retriever import Retriever
 from evokey.types import Choice, Reach
 
@@ -25,6 +26,7 @@ LENSED = {
     "dense": [(ridge, gate) for ridge in RIDGES for gate in (OPEN, CAUTIOUS)],
     "sparse": [(strength, OPEN) for strength in STRENGTHS],
 }
+SHARPNESS = (0.0, 0.0, 1.0, 2.0)
 PLACES = (None, 0.5, 1.0, 1.0)
 NEAR = (-1.0, 0.2345, 0.5432, 0.8765)
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -54,7 +56,9 @@ def _reach(retrievers: Sequence[Retriever], lot: random.Random) -> Reach | None:
 
 def _still(lot: random.Random) -> Choice:
     choice = Choice(lot.choice(SPREADS), lot.choice(STEPS), lot.choice(UNITS), lot.choice(PENALTIES))
-    return replace(choice, demotion=lot.choice(DEMOTIONS))
+    sharpness = lot.choice(SHARPNESS)
+    gate = tuple(round(lot.uniform(-2.0, 2.0), 3) for _ in range(1 + SIGNALS)) if sharpness else ()
+    return replace(choice, demotion=lot.choice(DEMOTIONS), sharpness=sharpness, gate_weights=gate)
 
 
 def _turned(retriever: Retriever, choice: Choice, lot: random.Random) -> Choice:

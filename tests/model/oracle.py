@@ -31,6 +31,10 @@ DEPTH = 10
 """How much of a ranking nDCG looks at."""
 SMALL = 100
 """Rankings are fused to this depth; the oracle holds fewer documents, so it never cuts."""
+NEIGHBOURS = 5
+"""Taught questions that the gate looks at."""
+SAME, SHUT, OPEN = 0.9, 0.01, 0.99
+ROUNDING = 1e-6
 
 Content = tuple[str, str]
 """Title and text: what a lesson about a document holds for."""
@@ -243,6 +247,8 @@ class Learned:
                     taught.setdefault(id, set()).update(retriever.words(unit))
                 taught.setdefault(id, set()).update(retriever.words(query))
         self.words = Counter(word for words in taught.values() for word in words)
+        self._asked = {q: credited.keys() & retriever.rows.keys() for q, credited in sorted(grades.items())}
+        """Taught questions, and the documents that were right."""
         self._mass = {id: sum(texts.values()) for id, texts in self.evidence.items()}
         self.against: dict[str, dict[str, float]] = {}
         """Document → query that it was wrong for → how wrong; empty where that has no say."""
@@ -256,15 +262,52 @@ class Learned:
             texts = self.evidence.setdefault(id, {})
             texts[text] = texts.get(text, 0.0) + omega
 
-    def score(self, id: str, question: Question) -> float:
+    def touched(self, id: str) -> bool:
+        return id in self.evidence or id in self.against
+
+    def opening(self, question: Question, among: set[str]) -> tuple[float, float]:
+        """How much counts of what was learned, and of the penalty of taught questions, if these documents are
+        searched."""
+        weights, rows = self._choice.gate_weights, self._retriever.rows
+        if not weights:
+            return 1.0, 1.0
+        base = {id: question.score(row) for id, row in rows.items() if id in among or self.touched(id)}
+        signals = self._signals(question, base)
+        probability = 1 / (1 + math.exp(-sum(w * s for w, s in zip(weights, [1.0, *signals], strict=True))))
+        other = min(1.0, max(0.0, (1 - signals[0]) / (1 - SAME)))
+        share = max(probability**self._choice.sharpness, 1 - other)
+        return (0.0 if share < SHUT else 1.0 if share > OPEN else share), other
+
+    def _signals(self, question: Question, base: Mapping[str, float]) -> list[float]:
+        own, taught = question.self_similarity, {q: about for q, about in self._asked.items() if about}
+        if own <= 0 or not taught:
+            return [0.0] * 8
+        like = {q: max(question.said(self._retriever.row(q)) / own, -1.0) for q in taught}
+        first, *others = near = sorted(like, key=lambda q: (-round(like[q] / ROUNDING), q))[:NEIGHBOURS]
+        agreeing = [not taught[first].isdisjoint(taught[other]) for other in others]
+        best = sorted((score for score in base.values() if score > self._retriever.floor), reverse=True)[:DEPTH]
+        found = [max(score / own, -1.0) for score in best] or [0.0]
+        ahead = sum(score > max(base[id] for id in taught[first]) / own + ROUNDING for score in found)
+        return [
+            like[first],
+            like[others[0]] if others else 0.0,
+            sum(like[q] for q in near) / len(near),
+            found[0],
+            found[0] - (found[-1] if len(found) == DEPTH else 0.0),
+            like[first] - found[0],
+            sum(agreeing) / len(agreeing) if agreeing else 0.0,
+            math.log1p(ahead),
+        ]
+
+    def score(self, id: str, question: Question, opening: tuple[float, float]) -> float:
         base = question.score(self._retriever.rows[id])
-        if id not in self.evidence and id not in self.against:
+        if not self.touched(id):
             return base
-        best = self._moved(id, base, question)
-        if self._choice.penalty is None or id not in self.evidence:
-            return best
-        nearest = max(question.said(self._retriever.row(text)) for text in self.evidence[id])
-        return max(best, nearest - self._choice.penalty * question.self_similarity)
+        best, (share, penalty) = self._moved(id, base, question), opening
+        if self._choice.penalty is not None and id in self.evidence:
+            nearest = max(question.said(self._retriever.row(text)) for text in self.evidence[id])
+            best = max(best, nearest - self._choice.penalty * penalty * question.self_similarity)
+        return base + share * (best - base)
 
     def _moved(self, id: str, base: float, question: Question) -> float:
         pulls: list[tuple[float, Any]] = []
@@ -437,8 +480,9 @@ class Oracle:
         for name in self.encoders:
             retriever, learned = self._retriever(name), self._learned(name, state)
             question = self._question(name, query, state)
+            opening = learned.opening(question, among) if learned else (1.0, 1.0)
             scores = {
-                id: question.score(retriever.rows[id]) if learned is None else learned.score(id, question)
+                id: learned.score(id, question, opening) if learned else question.score(retriever.rows[id])
                 for id in self.documents
                 if id in among and id in retriever.rows
             }
@@ -473,7 +517,8 @@ class Oracle:
             return None
         question = self._question(name, query, state)
         row = retriever.rows[id]
-        after = question.score(row) if learned is None else learned.score(id, question)
+        opening = learned.opening(question, set(self.documents)) if learned else (1.0, 1.0)
+        after = learned.score(id, question, opening) if learned else question.score(row)
         return View(question.said(row), after, question.turned, question.because)
 
     def _question(self, name: str, query: str, epoch: Epoch) -> Question:

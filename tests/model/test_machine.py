@@ -47,6 +47,7 @@ STEPS = int(os.environ.get("EVOKEY_MODEL_STEPS", "0"))
 """Operations in all, shared by the machines; 0 is the small profile."""
 SEED = int(os.environ.get("EVOKEY_MODEL_SEED", "0"))
 FEW, FEW_PENALTIES = 20, (0.2, 0.1, 0.0)
+FEW_GATE = (-4.0, 8.0, *[0.0] * 7)
 EXACT, CLOSE, NEAR = 1e-12, 1e-6, 1e-4
 """How far scores may be apart: of the untaught index, of what was taught, and through a lens, whose gate magnifies the
 rounding of single precision."""
@@ -284,8 +285,9 @@ class Machine(RuleBasedStateMachine):
     def check_choice(self, report: EpochReport, numbers: frozenset[int], *, few: bool) -> None:
         """What a report says of the taught queries is what a search gives, and no protected query is worse."""
         if few and report.choice:
-            rows = [Choice(penalty=penalty) for penalty in FEW_PENALTIES]
-            assert report.choice in [dict.fromkeys(self.oracle.encoders, one) for one in rows]
+            rows = [Choice(penalty=penalty, gate_weights=FEW_GATE) for penalty in FEW_PENALTIES]
+            bold = Choice(spread=0.5, step=1.0, penalty=0.1, sharpness=1.0, gate_weights=FEW_GATE)
+            assert report.choice in [dict.fromkeys(self.oracle.encoders, one) for one in (bold, *rows)]
             assert report.weights == self.oracle.untaught_weights
         assert (report.held_out is None) == few
         self.tally.cross_fits += not few

@@ -23,6 +23,7 @@ from evokey.protocols import Space
 from evokey.scoring import compiled
 from evokey.scoring.block import Found, Keys
 from evokey.scoring.sparse import SparseBlock, SparseQuestion
+from evokey.search.gate import SIGNALS, WIDE_OPEN
 from evokey.search.overlay import Overlay, Touched
 from evokey.search.retriever import SparseRetriever, search
 from evokey.stores import sparse as store_
@@ -137,6 +138,7 @@ shared = st.lists(st.dictionaries(st.integers(0, 19), st.floats(-1, 1), max_size
     st.sets(st.integers(0, 30), max_size=3),
     st.booleans(),
     st.integers(1, 3),
+    st.booleans(),
 )
 def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
     batches: list[list[Counter[str]]],
@@ -150,8 +152,10 @@ def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
     dead: set[int],
     backwards: bool,
     each: int,
+    gated: bool,
 ) -> None:
-    """Every other document is touched; some of them have no row, some nothing to learn from, some several rows."""
+    """Every other document is touched; some of them have no row, some nothing to learn from, some several rows; what
+    was taught counts fully, or by a gate."""
     retriever = filled(batches, dead, False, each)
     numbers = np.arange(0, 2 * len(shares), 2)
     if each > 1:  # where documents have several rows, those that have gone are not touched
@@ -162,18 +166,22 @@ def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
     against = None if pushed is None else taught((pushed * 90)[: len(shares)], len(texts), False)
     touched = Touched.of(numbers, np.ones(len(numbers), np.int64) if each == 1 else retriever.base.sizes(numbers))
     norms, choice = 1 + np.arange(len(shares)) % 3 / 2, Choice(step=step, penalty=penalty)
+    if gated:
+        choice = replace(choice, sharpness=1.0, gate_weights=(-1.0, *[0.0] * SIGNALS))
     base = SparseBlock.of([{}] * len(shares))  # never asked: the store has them at hand
     overlay = Overlay(touched, base, (), SparseBlock.of(texts), evidence, norms, choice, {}, against=against)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_, "LARGE", 1)
         question = retriever.weigh(query, {"unicorn": 2})
-        joined = overlay._rank_in_one_go(question, found(retriever, overlay, question, k), k)
+        best = found(retriever, overlay, question, k)
+        joined = overlay._rank_in_one_go(question, best, k, overlay.open(question, best.ranking))
         fast = search(retriever, question, k, overlay)
         patch.setattr(compiled, "_joined", None)
         plain = search(retriever, question, k, overlay)
     unordered = against is None and not evidence.has_sorted_indices
     pushed_and_recalled = against is not None and penalty is not None
-    assert (joined is None) == (min(question.weights, default=0) < 0 or unordered or pushed_and_recalled)
+    apart = unordered or pushed_and_recalled or (gated and overlay.touched.several)
+    assert (joined is None) == (min(question.weights, default=0) < 0 or apart)
     assert fast.numbers.tolist() == plain.numbers.tolist()
     assert fast.scores.tobytes() == plain.scores.tobytes()
 
@@ -187,8 +195,8 @@ def test_a_question_that_a_lens_has_turned_does_not_join(monkeypatch: pytest.Mon
     overlay = Overlay(touched, block, (), block, evidence, np.ones(1), choice, {})
     question = retriever.weigh({"a": 1}, {})
     best = found(retriever, overlay, question, 2)
-    assert overlay._rank_in_one_go(question, best, 2) is not None
-    assert overlay._rank_in_one_go(replace(question, asked=question), best, 2) is None
+    assert overlay._rank_in_one_go(question, best, 2, WIDE_OPEN) is not None
+    assert overlay._rank_in_one_go(replace(question, asked=question), best, 2, WIDE_OPEN) is None
 
 
 def test_weights_below_zero_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +234,7 @@ def test_a_memory_gives_the_same_with_it_and_without(
     assert state(retriever).several is several
     question = retriever.weigh({"ant": 1}, {})
     assert isinstance(state(retriever).scan(question), CompiledScan)
-    assert overlay._rank_in_one_go(question, found(retriever, overlay, question, 3), 3) is not None
+    assert overlay._rank_in_one_go(question, found(retriever, overlay, question, 3), 3, WIDE_OPEN) is not None
     assert after == before
 
 

@@ -76,7 +76,7 @@ def test_bm25_agrees_with_bm25s(opened: Opener, dataset: object, name: str) -> N
     else:
         data: Dataset = dataset(name)  # type: ignore[operator]
         corpus, asked = data.documents, sorted(data.judged)[:100]
-    memory = opened(encoder="bm25")
+    memory = opened(encoder="bm25", keys="full")
     memory.add(corpus)
     encoder = memory.index.retrievers[0]._encoder  # type: ignore[attr-defined]
 

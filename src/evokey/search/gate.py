@@ -20,6 +20,8 @@ NEAREST = 5
 """Taught texts that are looked at."""
 FIRST = 10
 """Untaught results that are looked at."""
+ROUNDING = 1e-6
+"""Texts whose likeness differs by less are equally near."""
 SIGNALS = 8
 SAME = 0.9
 """A question this similar to a taught one begins to count as the same."""
@@ -73,18 +75,26 @@ class Taught:
         shares = np.maximum(np.asarray(likeness, np.float64)[self.texts] / own, -1.0)  # a text may be like nothing
         if hidden:
             shares[list(hidden)] = -np.inf
-        near = np.argpartition(-shares, NEAREST - 1)[:NEAREST] if len(shares) > NEAREST else np.arange(len(shares))
-        near = near[np.lexsort((near, -shares[near]))]
+        near = _nearest(shares)
         near = near[np.isfinite(shares[near])] if hidden else near
         top = shares[near]
         first, *others = (self.documents[at] for at in near.tolist())
         agreeing = [not first.isdisjoint(other) for other in others]
         found = np.maximum(best[:FIRST] / own, -1.0) if len(best) else np.zeros(1)
-        place = np.log1p(np.count_nonzero(found > max(float(base[at]) for at in first) / own + 1e-9))
+        place = np.log1p(np.count_nonzero(found > max(float(base[at]) for at in first) / own + ROUNDING))
         second = top[1] if len(top) > 1 else 0.0
         agree = float(np.mean(agreeing)) if agreeing else 0.0
         lead = found[0] - (found[-1] if len(found) == FIRST else 0.0)
         return np.array([top[0], second, top.mean(), found[0], lead, top[0] - found[0], agree, place])
+
+
+def _nearest(shares: Scores) -> Numbers:
+    """The places of the greatest shares, the greatest first; equals, but for rounding, in their order."""
+    if len(shares) > NEAREST:
+        near = np.flatnonzero(shares >= np.partition(shares, -NEAREST)[-NEAREST] - ROUNDING)
+    else:
+        near = np.arange(len(shares))
+    return np.asarray(near[np.lexsort((near, -np.round(shares[near] / ROUNDING)))][:NEAREST])
 
 
 def probability(gate: Sequence[float] | Scores, signals: Scores) -> Scores:

@@ -258,7 +258,8 @@ class Overlay:
             recalled = greatest(totals[self.evidence.indices], self.evidence.indptr[touched.starts])
             best = np.maximum(best, recalled - penalty * question.self_similarity)
         if opening.share != 1.0:
-            best = untaught + opening.share * (best - untaught)
+            gain = np.subtract(best, untaught, out=np.zeros_like(untaught), where=np.isfinite(untaught))
+            best = untaught + opening.share * gain
         return np.asarray(best, np.float64)
 
     def row_scores(self, question: Any, number: int, keys: Block[Any]) -> Scores:
