@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from evokey.errors import UnknownDocument
 from evokey.ledger.ledger import Ledger
 from evokey.scoring.block import Block
 from evokey.scoring.late import bring
@@ -18,7 +19,7 @@ from evokey.search.overlay import Overlay
 from evokey.search.passages import locate
 from evokey.search.retriever import Retriever
 from evokey.search.view import Asked
-from evokey.types import Contribution, Explanation, Numbers, Passage, Ranking, Scores, Term, Vectors, View
+from evokey.types import Contribution, Document, Explanation, Numbers, Passage, Ranking, Scores, Term, Vectors, View
 
 NAMED = 3
 """Taught queries that are named as the reason for what a lens does."""
@@ -51,14 +52,16 @@ def explain(
     overlays = [(one, after.overlays.of[one.name]) for one in after.retrievers]
     views = [view(one, one.question(query, overlay.learned, vector), number, overlay) for one, overlay in overlays]
     in_reach = after.overlays is not learned.overlays.beyond
-    passage, reason = _passage(learned.ask(query, vector), ledger, number, views)
+    document = ledger.documents.fetch([number]).get(number)
+    if document is None:
+        raise UnknownDocument(f"the document {id!r} was removed or replaced meanwhile; ask again")
+    passage, reason = _passage(learned.ask(query, vector), document, number, views)
     counts |= {"passage": passage, "passage_reason": reason}
     return Explanation(id, lessons, query, views=views, in_reach=in_reach, **counts, **ranks)
 
 
-def _passage(asked: Asked, ledger: Ledger, number: int, views: Sequence[View]) -> tuple[Passage, str]:
+def _passage(asked: Asked, document: Document, number: int, views: Sequence[View]) -> tuple[Passage, str]:
     """The part of the document that answers, and why."""
-    document = ledger.documents.fetch([number])[number]
     found = locate(asked, number, document)
     overlays = [asked.view.overlays.of[one.retriever].part(number) for one in views]
     if len(found.passages) == 1:
