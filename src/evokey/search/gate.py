@@ -6,6 +6,8 @@ regression whose coefficients the cross-fit has learned.
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -72,28 +74,29 @@ class Taught:
         documents; best: those of the first untaught results; hidden: places of texts that are not looked at."""
         if len(self.texts) <= len(hidden) or own <= 0:
             return np.zeros(SIGNALS)
-        shares = np.maximum(np.asarray(likeness, np.float64)[self.texts] / own, -1.0)  # a text may be like nothing
+        shares = np.asarray(likeness if len(likeness) == len(self.texts) else likeness[self.texts], np.float64) / own
         if hidden:
             shares[list(hidden)] = -np.inf
         near = _nearest(shares)
-        near = near[np.isfinite(shares[near])] if hidden else near
-        top = shares[near]
-        first, *others = (self.documents[at] for at in near.tolist())
-        agreeing = [not first.isdisjoint(other) for other in others]
-        found = np.maximum(best[:FIRST] / own, -1.0) if len(best) else np.zeros(1)
-        place = np.log1p(np.count_nonzero(found > max(float(base[at]) for at in first) / own + ROUNDING))
+        top = [max(share, -1.0) for share in shares[near].tolist() if share != -np.inf]  # a text may be like nothing
+        first, *others = (self.documents[at] for at in near[: len(top)].tolist())
+        agree = sum(not first.isdisjoint(other) for other in others) / max(len(others), 1)
+        found = [max(score / own, -1.0) for score in best[:FIRST].tolist()] or [0.0]
+        reached = max(base[list(first)].tolist()) / own + ROUNDING
+        place = math.log1p(sum(score > reached for score in found))
         second = top[1] if len(top) > 1 else 0.0
-        agree = float(np.mean(agreeing)) if agreeing else 0.0
         lead = found[0] - (found[-1] if len(found) == FIRST else 0.0)
-        return np.array([top[0], second, top.mean(), found[0], lead, top[0] - found[0], agree, place])
+        return np.array([top[0], second, sum(top) / len(top), found[0], lead, top[0] - found[0], agree, place])
 
 
 def _nearest(shares: Scores) -> Numbers:
     """The places of the greatest shares, the greatest first; equals, but for rounding, in their order."""
-    if len(shares) > NEAREST:
-        near = np.flatnonzero(shares >= np.partition(shares, -NEAREST)[-NEAREST] - ROUNDING)
-    else:
+    near = np.flatnonzero(shares > 0)  # most texts share no word with a question, and many equals are slow to sort
+    if len(near) < NEAREST:
         near = np.arange(len(shares))
+    if len(near) > NEAREST:
+        some = shares[near]
+        near = near[some >= np.partition(some, -NEAREST)[-NEAREST] - ROUNDING]
     return np.asarray(near[np.lexsort((near, -np.round(shares[near] / ROUNDING)))][:NEAREST])
 
 
@@ -111,9 +114,21 @@ def openings(choice: Choice, signals: Scores, probabilities: Scores) -> tuple[Sc
 
 
 def open_for(choice: Choice, signals: Scores) -> Opening:
-    found = probability(choice.gate_weights, signals)
-    share, penalty = openings(choice, signals, found)
-    return Opening(float(share), float(penalty), float(found))
+    """The same for one question."""
+    weights, values = choice.gate_weights, signals.tolist()
+    found = sum(map(operator.mul, weights[1:], values), weights[0])
+    found = 1 / (1 + math.exp(-min(max(found, -30.0), 30.0)))
+    other = min(max((1 - values[0]) / (1 - SAME), 0.0), 1.0)
+    share = max(found**choice.sharpness, 1 - other)
+    return Opening(0.0 if share < CLOSED else 1.0 if share > OPEN else share, other, found)
+
+
+def leading(scores: Scores, others: Scores, floor: float) -> Scores:
+    """The first untaught results: the best of the scores that a store found, and of others above a floor."""
+    bar = scores[FIRST - 1] if len(scores) >= FIRST else floor
+    best = np.concatenate([scores[:FIRST], others[others > bar]])
+    best.sort()
+    return best[: -FIRST - 1 : -1]
 
 
 NOBODY = Taught(NO_NUMBERS, ())

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evokey.scoring.block import NO_NUMBERS, Block, Found, Moved
-from evokey.search.gate import FIRST, NOBODY, WIDE_OPEN, Opening, Taught, open_for
+from evokey.search.gate import FIRST, NOBODY, WIDE_OPEN, Opening, Taught, leading, open_for
 from evokey.search.lens import Lens
 from evokey.types import Choice, Numbers, Ranking, Scores
 
@@ -178,7 +178,7 @@ class Overlay:
         if not self.choice.gate_weights or self.texts is None or self.base is None or not len(self.documents):
             return WIDE_OPEN
         untaught = self._untaught(question, base)
-        best = np.sort(np.concatenate([untouched.scores[:FIRST], untaught[untaught > self.base.floor]]))[::-1]
+        best = leading(untouched.scores, untaught, self.base.floor)
         asked = question.asked or question
         likeness = np.asarray(self.texts.likeness(asked), np.float64)
         signals = self.known.signals(self.texts.total(likeness), asked.self_similarity, untaught, best)
