@@ -28,6 +28,7 @@ ORDER = [
     ["loop", "forgetting", "inspect"],
     ["memory"],
     ["demo", "inspect.accounting", "inspect.doctor", "loop.thinker"],
+    ["client", "serve"],
     ["bench"],
     ["cli"],
 ]

@@ -9,6 +9,7 @@ EvokeyError
 │   └── InvalidFilter
 ├── UnknownDocument         an id that is not in this memory
 │   └── UnknownPassage      a document that is, without the passage that was named
+├── UnknownResult           a query_id of which nothing is kept
 ├── InvalidSettings         settings that make no memory
 │   ├── UnknownComponent    an encoder, store, … that does not exist or is not installed
 │   └── NotAllowed          settings in a directory that reach outside it without the user's word
@@ -64,6 +65,10 @@ class UnknownDocument(EvokeyError, LookupError):
 
 
 class UnknownPassage(UnknownDocument):
+    pass
+
+
+class UnknownResult(EvokeyError, LookupError):
     pass
 
 

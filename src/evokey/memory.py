@@ -8,8 +8,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -29,6 +31,8 @@ from evokey.inspect import backup, explain, stats
 from evokey.inspect import diff as compare
 from evokey.ledger.ledger import Ledger
 from evokey.loop.components import Components
+from evokey.loop.pipe import Thinker
+from evokey.loop.rating import Rater, Vote, citations
 from evokey.loop.remember import Feedback, Recorder
 from evokey.loop.think import Steps, Thought
 from evokey.loop.watch import Learner, make_thinker
@@ -36,6 +40,7 @@ from evokey.registry import Described
 from evokey.search.given import document_vectors, query_vector
 from evokey.search.grouping import GROUPS
 from evokey.search.index import Index
+from evokey.search.interleaving import Team, interleave
 from evokey.search.operators import parse
 from evokey.search.retriever import GivenRetriever
 from evokey.search.searcher import Request, Searcher, Show
@@ -49,12 +54,17 @@ from evokey.types import (
     Expansion,
     Explanation,
     Forgotten,
+    Gap,
     Hit,
     LearnReport,
     Lesson,
+    Other,
+    Rating,
+    Shown,
     Source,
     Stats,
 )
+from evokey.verifiers.human import Human
 
 log = logging.getLogger("evokey")
 NOT_SETTINGS = ("path", "allow", "now")
@@ -116,7 +126,7 @@ class Memory:
         now: Callable[[], float] = time.time,
     ) -> None:
         """policy: one that has no name in the settings, such as a variant under test."""
-        self._folder, self._settings = folder, settings
+        self._folder, self._settings, self._now = folder, settings, now
         self.policy: Policy = policy or settings_.build(settings, "policy")
         retrievers = settings_.build_retrievers(settings, folder)
         given = any(isinstance(one, GivenRetriever) for one in retrievers)
@@ -134,6 +144,7 @@ class Memory:
             self.searcher = Searcher(self.index, self.ledger, settings_.build(settings, "reranker"))
             self.components = Components(settings, folder, self.ledger, now)
             self._recorder = Recorder(self.index, self.ledger, self.policy, self.components.expanding, now)
+            self._rater = Rater(self.ledger, self._recorder, self.reviews, now)
             self._publisher = Publisher(self.index, self.ledger, self.policy, self.composer, now, restricted)
             kept = places(settings, folder, retrievers)
             self._forgetter = Forgetter(self.index, self.ledger, kept, self._publisher.refit_after_forget)
@@ -183,9 +194,18 @@ class Memory:
             self.index.catch_up()
         return len(gone)
 
-    def get(self, id: str) -> Document:
+    def get(self, id: str, where: Where | None = None) -> Document:
+        """A document by its id. One outside of `where`, the filter of a caller who is not the owner, is unknown."""
         self._check_open()
-        return self.ledger.documents.get(checks.ids([id])[0])
+        (number,) = self.ledger.documents.numbers([checks.ids([id])[0]], self.searcher.filter(where)).values()
+        return self.ledger.documents.fetch([number])[number]
+
+    def documents(self, after: int = 0, count: int = 50, where: Where | None = None) -> list[tuple[int, Document]]:
+        """A page of the documents in the order they came, each with its number: `after` is the last number of the page
+        before."""
+        self._check_open()
+        page = self.ledger.documents.page(after, checks.count(count), self.searcher.filter(where))
+        return list(self.ledger.documents.fetch(page).items())
 
     def sources(self, ids: Iterable[str]) -> dict[str, str | None]:
         """Of those ids that are here, the file each document was read from; None if it was handed in by id."""
@@ -225,6 +245,7 @@ class Memory:
         group: str = "document",
         fold: bool = False,
         operators: bool = False,
+        compare: int | None = None,
     ) -> list[Hit]:
         """The k best documents, best first. `where` filters on metadata: {"lang": "en"} or {"lang": ["en", "de"]}, or
         Haystack's filters with AND, OR, NOT (evokey/filters.py).
@@ -235,7 +256,8 @@ class Memory:
 
         `hit.passage` is the part of the document that answers. `group="passage"` gives the k best passages, of which
         several may be of one document. `fold` shows near-duplicates as one hit, which names the others (`similar`).
-        `operators`: a document must have each "phrase in quotes", and none of each -word.
+        `operators`: a document must have each "phrase in quotes", and none of each -word. `compare` interleaves the
+        hits with those of another epoch, and each says which epoch brought it (docs/service.md#compare).
         """
         self._check_open()
         text, size, asked = checks.query(query), checks.count(k), query_vector(self.index.given, vector)
@@ -246,7 +268,12 @@ class Memory:
         self.ledger.traffic.note(text)
         if self._learner is not None and expansion is None:
             self._learner.offer(text)
-        return self.searcher.search(Request(text, size, where, epoch, asked, expansion, slots, show))
+        request = Request(text, size, where, epoch, asked, expansion, slots, show)
+        if compare is None:
+            return self.searcher.search(request)
+        other = replace(request, epoch=checks.epoch(compare, self.index.epoch))
+        mine = Team(self.index.epoch if epoch is None else epoch, self.searcher.search(request))
+        return interleave(mine, Team(compare, self.searcher.search(other)), size, self.searcher.chance)
 
     def search_many(
         self, queries: Sequence[str], k: int = 10, where: Where | None = None, vectors: Any = None
@@ -293,6 +320,90 @@ class Memory:
         self._check_open()
         generator = self.components.answering()
         return generator.stream(checks.query(query), self.search(query, checks.count(k), where))
+
+    # ---- what was shown, and how people rate it
+
+    def show(
+        self,
+        query: str,
+        hits: Sequence[Hit],
+        answer: Answer | None = None,
+        actor: str | None = None,
+        other: Other | None = None,
+        epoch: int | None = None,
+    ) -> str:
+        """Note what a search or an answer showed, for a week; returns the query_id by which it can be rated. `other`:
+        another epoch that took part. Only noted in memory: keep_shown and close write it."""
+        self._check_open()
+        who = None if actor is None else checks.actor(actor)
+        ids, text = tuple(dict.fromkeys(hit.id for hit in hits)), None if answer is None else answer.text
+        cited = () if answer is None else citations(answer)
+        current = self.index.epoch if epoch is None else epoch
+        one = Shown(uuid.uuid4().hex, checks.query(query), who, self._now(), current, ids, cited, text, other)
+        self.ledger.shown.note(one)
+        return one.id
+
+    def keep_shown(self) -> None:
+        """Write what was shown to the ledger; what is older than a week goes."""
+        with self._write():
+            self.ledger.shown.keep(self._now())
+
+    def shown(self, since: float = 0.0, mode: str | None = None) -> list[Shown]:
+        """What was shown after a time, oldest first; mode: only where another epoch took part in it."""
+        self._check_open()
+        return self.ledger.shown.since(since, mode)
+
+    def find_shown(self, query_id: str) -> Shown:
+        self._check_open()
+        return self._rater.find(query_id)
+
+    def rate(
+        self,
+        query_id: str,
+        up: bool | None,
+        reason: str | None = None,
+        cited: Iterable[str] | None = None,
+        actor: str | None = None,
+    ) -> Rating | None:
+        """Vote on what was shown; None withdraws the vote. Up credits what the answer cites, or what `cited` names of
+        what was shown. Down asks people (evokey review), and changes no key by itself."""
+        who = None if actor is None else checks.actor(actor)
+        with self._write():
+            shown = self._rater.find(query_id)
+            if up is None:
+                self._rater.withdraw(query_id, who)
+                rating = None
+            else:
+                rating = self._rater.rate(shown, Vote(up, reason, None if cited is None else checks.ids(cited)), who)
+            self._follow_lessons(1)
+        return rating
+
+    def ratings(self, since: float = 0.0) -> list[Rating]:
+        """Votes after a time, oldest first."""
+        self._check_open()
+        return self.ledger.ratings.since(since)
+
+    def gaps(self) -> list[Gap]:
+        """Questions that the documents do not answer, by votes with the reason "not in the documents"."""
+        self._check_open()
+        return self.ledger.ratings.gaps()
+
+    def click(self, query_id: str, document: str) -> None:
+        """Somebody opened a document that was shown: a comparison of two epochs counts it."""
+        with self._write():
+            self.ledger.shown.keep(self._now())
+            if document not in self._rater.find(query_id).documents:
+                raise InvalidInput(f"document {document[:80]!r} was not shown for this query_id")
+            self.ledger.shown.click(query_id, document)
+
+    def clicks(self) -> dict[str, list[str]]:
+        """Documents that were opened, by query_id."""
+        self._check_open()
+        return self.ledger.shown.clicks()
+
+    def reviews(self) -> Human:
+        """The queue of questions to people."""
+        return Human(self._folder / settings_.HUMAN, now=self._now)
 
     # ---- learning
 
@@ -378,6 +489,17 @@ class Memory:
             self._forgetter.places.append(self._learner)
         return self._learner
 
+    @property
+    def learner(self) -> Learner | None:
+        """The one that watch started, while it runs."""
+        return None if self._learner is None or self._learner.stopped else self._learner
+
+    def start_thinker(self) -> Thinker:
+        """A process that reads this memory and proposes what evolve would do, while this one goes on answering: give
+        what it answers to ask("propose") to adopt, and stop it."""
+        self._check_open()
+        return make_thinker(self._folder, self._settings)
+
     def lessons(
         self,
         query: str | None = None,
@@ -385,11 +507,20 @@ class Memory:
         document: str | None = None,
         verifier: str | None = None,
         held: bool | None = None,
+        after: int | None = None,
     ) -> list[Lesson]:
-        """The lessons that match every given criterion, oldest first; held: only those on hold, or only the others."""
+        """The lessons that match every given criterion, oldest first; held: only those on hold, or only the others;
+        after: only those with a larger number."""
         self._check_open()
-        more = {} if verifier is None else {"verifier": verifier}
+        more: dict[str, Any] = {} if verifier is None else {"verifier": verifier}
+        more |= {} if after is None else {"after": after}
         return self.ledger.lessons.select({**checks.criteria(query, actor, document), **more}, held=held)
+
+    @property
+    def last_lesson(self) -> int:
+        """The number of the newest lesson; 0: there is none."""
+        self._check_open()
+        return self.ledger.lessons.last
 
     def hold(self, lessons: Iterable[int]) -> int:
         """Put lessons (numbers) on hold: from the next evolve on they take part in nothing, until they are released.
@@ -456,6 +587,13 @@ class Memory:
             self.index.catch_up()
         return report
 
+    def preview(self, draft: Draft) -> EpochDiff:
+        """What a draft would change for the queries that were taught, protected or searched, against the epoch that
+        searches read now."""
+        self._check_open()
+        with self.index.steady():
+            return compare.preview(self.index, self.composer, self.ledger, draft)
+
     def refit(self) -> EpochReport | None:
         """Learn again all that evolve was ever asked to learn, and publish that: after a change of encoder."""
         with self._write():
@@ -484,6 +622,11 @@ class Memory:
         """All states of what was learned, the untaught one (0) first; search any of them with epoch=…"""
         self._check_open()
         return self.ledger.epochs.all()
+
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch that searches read."""
+        return self.index.epoch
 
     def rollback(self, epoch: int) -> Epoch:
         """Publish again what an older epoch had learned, as a new epoch. Its lessons take part from now on; all others
@@ -537,6 +680,8 @@ class Memory:
             try:
                 if was_open and self.ledger.locked:
                     keep_traffic(self.index, self.ledger)
+                    if self.ledger.shown.noted:
+                        self.ledger.shown.keep(self._now())
                     save_keys(self.index, force=True)
             finally:
                 self.ledger.close()

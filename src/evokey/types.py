@@ -12,6 +12,8 @@
 | Lesson     | feedback     | a query, its units and its verdicts: one verified fact       |
 | Choice     | evolution    | how far one retriever's keys move, and the penalty of taught questions |
 | EpochReport| evolve       | what was proposed, how it did on held-out queries, and why it was published or not |
+| Shown      | show         | what a search or an answer showed, so that it can be rated   |
+| Rating     | rate         | a vote on what was shown, and what it led to                 |
 """
 
 from __future__ import annotations
@@ -128,6 +130,8 @@ class Hit:
     """Finds the passage when it is first asked for; None: the whole text is the passage."""
     similar: tuple[str, ...] = ()
     """Ids of hits that say nearly the same and are shown as this one, where that was asked for."""
+    epoch: int | None = None
+    """The epoch that brought it, where the hits of two were interleaved."""
 
     @cached_property
     def passage(self) -> Passage:
@@ -141,11 +145,13 @@ class Hit:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """To another process goes the passage, not the index that it is found in."""
-        return _hit, (self.id, self.score, self.document, self.passage, self.similar)
+        return _hit, (self.id, self.score, self.document, self.passage, self.similar, self.epoch)
 
 
-def _hit(id: str, score: float, document: Document, passage: Passage, similar: tuple[str, ...]) -> Hit:
-    return Hit(id, score, document, lambda: passage, similar)
+def _hit(
+    id: str, score: float, document: Document, passage: Passage, similar: tuple[str, ...], epoch: int | None = None
+) -> Hit:
+    return Hit(id, score, document, lambda: passage, similar, epoch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -673,3 +679,61 @@ class Stats:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Another epoch that took part in a search."""
+
+    mode: str
+    """interleaved: its hits were among those shown; shadow: they were only recorded."""
+    epoch: int
+    documents: tuple[str, ...]
+    """Ids that it brought."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a search or an answer showed."""
+
+    id: str
+    query: str
+    actor: str | None
+    """Who asked, where that is known."""
+    time: float
+    epoch: int
+    documents: tuple[str, ...]
+    """Ids, best first."""
+    cited: tuple[str, ...] = ()
+    """Passages that an upvote credits: those the answer cites, or else those that its sentences match."""
+    answer: str | None = None
+    other: Other | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """The vote of one actor on what was shown."""
+
+    query_id: str
+    actor: str | None
+    query: str
+    up: bool
+    reason: str | None
+    cited: tuple[str, ...]
+    """What an upvote credits."""
+    time: float
+    epoch: int
+    lesson: int | None = None
+    """The lesson that an upvote led to; on hold while the vote is another one."""
+    review: int | None = None
+    """The question to people that a downvote opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A question that the documents do not answer, says somebody."""
+
+    query: str
+    votes: int
+    time: float
+    """When it was last said."""

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 import evokey
 from evokey import checks, ingest
-from evokey.cli import adding, allow, bench, lessons, loop, screen, travel
+from evokey.cli import adding, allow, bench, lessons, loop, screen, serving, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
 from evokey.cli.options import HERE, AsJson, At, Reader, Where, component, existing, filter_of, parse_grade
@@ -336,6 +336,7 @@ def _account(account: accounting.Account, plot: Path | None) -> None:
 
 
 app.add_typer(bench.app, name="bench")
+app.add_typer(serving.api_keys, name="api-keys")
 for command in (
     adding.add,
     demo,
@@ -343,6 +344,7 @@ for command in (
     *lessons.COMMANDS,
     *allow.COMMANDS,
     *parts_.COMMANDS,
+    *serving.COMMANDS,
     *travel.COMMANDS,
 ):
     app.command()(command)

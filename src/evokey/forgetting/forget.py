@@ -43,6 +43,7 @@ class Forgetter:
         with self.ledger.write():
             lessons = self._delete(wanted, traffic=traffic)
         self.ledger.traffic.go_on()
+        self.ledger.shown.go_on()
         pending = self._erase(PATIENCE)
         return Forgotten(lessons, pending is None, pending)
 
@@ -63,6 +64,8 @@ class Forgetter:
         before, queries = ledger.lessons.texts() | said, ledger.lessons.queries() | said
         if traffic:
             queries |= set(ledger.traffic.queries())
+        if wanted.actor is not None and wanted.query is wanted.document is None:
+            queries |= ledger.shown.queries(wanted.actor) | ledger.ratings.queries(wanted.actor)
         count = 0
         if not wanted.query is wanted.actor is wanted.document is None:
             count = ledger.lessons.forget(query=wanted.query, actor=wanted.actor, document=wanted.document)
@@ -70,7 +73,10 @@ class Forgetter:
         gone = sorted(queries - left)
         units = (before | ledger.expansions.forget(gone)) - left - set(gone)
         ledger.traffic.forget(None if traffic else gone)
-        ledger.forgets.note(replace(wanted, queries=tuple(gone), units=tuple(sorted(units))))
+        erasure = replace(wanted, queries=tuple(gone), units=tuple(sorted(units)))
+        ledger.shown.forget(erasure)
+        ledger.ratings.forget(erasure)
+        ledger.forgets.note(erasure)
         if count:
             self.index.remember()
             self.refit()

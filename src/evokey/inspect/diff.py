@@ -8,9 +8,11 @@ from evokey.evolution.composer import Composer
 from evokey.evolution.folds import sample
 from evokey.evolution.ndcg import ndcg
 from evokey.evolution.policy import Log
+from evokey.evolution.publishing import Draft
 from evokey.inspect import explain
 from evokey.ledger.ledger import Ledger
 from evokey.search.index import Index
+from evokey.search.view import View
 from evokey.types import DocumentChange, Epoch, EpochDiff, Numbers, QueryChange
 
 COMPARED = 400
@@ -27,8 +29,24 @@ def diff(
         return EpochDiff(a, b, changed, [], 0)
     asked = _known(composer.log(max(epoch.lessons_to for epoch in epochs), _missing(*epochs)), ledger)
     queries = sample(list(asked), COMPARED)
-    compared = [_query_change(index, ledger, query, asked[query], a, b) for query in queries]
+    views = index.view(a), index.view(b)
+    compared = [_change(ledger, query, asked[query], views) for query in queries]
     return EpochDiff(a, b, changed, [one for one in compared if one.before != one.after], len(queries))
+
+
+def preview(index: Index, composer: Composer, ledger: Ledger, draft: Draft) -> EpochDiff:
+    """What a draft would change, before it is published: for taught and protected queries, and for searched ones, of
+    which nothing is known to be right. Nothing where documents have changed since it was made."""
+    if index.position != draft.position:
+        return EpochDiff(draft.epoch, draft.epoch + 1, [], [], 0)
+    before = index.view(draft.epoch)
+    after = View(before.retrievers, before.fusion, draft.overlays)
+    asked = _known(composer.log(draft.up_to, draft.omitted), ledger)
+    searched = [query for query in ledger.traffic.queries() if query not in asked]
+    queries = [*sample(list(asked), COMPARED // 2), *sample(searched, COMPARED // 2)]
+    compared = [_change(ledger, query, asked.get(query), (before, after)) for query in queries]
+    changed = [one for one in compared if one.before != one.after]
+    return EpochDiff(draft.epoch, draft.epoch + 1, [], changed, len(queries))
 
 
 def _known(log: Log, ledger: Ledger) -> Mapping[str, Mapping[int, float]]:
@@ -46,12 +64,12 @@ def _missing(before: Epoch, after: Epoch) -> frozenset[int]:
     return frozenset(missing[0] & missing[1])
 
 
-def _query_change(index: Index, ledger: Ledger, query: str, grades: Mapping[int, float], a: int, b: int) -> QueryChange:
-    found = [index.view(number).rank(query, 10).numbers for number in (a, b)]
+def _change(ledger: Ledger, query: str, grades: Mapping[int, float] | None, views: tuple[View, View]) -> QueryChange:
+    found = [view.rank(query, 10).numbers for view in views]
     # Another thread may delete what is compared: a document that is gone is in neither list.
     there = ledger.documents.fetch({number for one in found for number in one.tolist()})
     ids = [[there[number].id for number in one.tolist() if number in there] for one in found]
-    quality = [ndcg(one, grades) for one in found]
+    quality = [None, None] if grades is None else [ndcg(one, grades) for one in found]
     return QueryChange(query, ids[0], ids[1], quality[0], quality[1])
 
 

@@ -129,6 +129,13 @@ class Documents:
     def live(self) -> Numbers:
         return np.fromiter((row[0] for row in self._db.all("SELECT number FROM documents ORDER BY number")), np.int64)
 
+    def page(self, after: int, count: int, among: Numbers | None = None) -> list[int]:
+        """So many numbers beyond one, in order; of all documents, or among these."""
+        if among is not None:
+            return [int(one) for one in among[among > after][:count]]
+        rows = self._db.all("SELECT number FROM documents WHERE number > ? ORDER BY number LIMIT ?", (after, count))
+        return [int(row[0]) for row in rows]
+
     def position(self) -> Position:
         last = self._db.dialect.last_number
         newest, removals = self._db.one(f"SELECT {last('documents')}, {last('removed')}")

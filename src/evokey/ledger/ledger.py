@@ -17,6 +17,8 @@ from evokey.ledger.forgets import Forgets
 from evokey.ledger.lessons import Lessons
 from evokey.ledger.pools import Pools
 from evokey.ledger.protection import ProtectedQueries
+from evokey.ledger.ratings import Ratings
+from evokey.ledger.shown import ShownResults
 from evokey.ledger.sources import Sources
 from evokey.ledger.sqlite.database import SQLite
 from evokey.ledger.traffic import Traffic
@@ -36,6 +38,7 @@ class Ledger:
         self.expansions = Expansions(database)
         self.forgets = Forgets(database)
         self.traffic = Traffic(database, traffic)
+        self.shown, self.ratings = ShownResults(database), Ratings(database)
 
     @property
     def version(self) -> int:

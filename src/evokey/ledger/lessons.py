@@ -131,7 +131,7 @@ class Lessons:
         ]
 
     def select(self, wanted: Mapping[str, Any], *, held: bool | None = None) -> list[Lesson]:
-        """The lessons that meet every condition (query, actor, document or verifier), whole, oldest first."""
+        """The lessons that meet every condition (those of SELECTED), whole, oldest first."""
         conditions = [SELECTED[name] for name in wanted]
         if held is not None:
             conditions.append(f"l.number {'IN' if held else 'NOT IN'} ({HELD})")
@@ -339,6 +339,7 @@ SELECTED = {
     "query": "l.query = ?",
     "actor": "l.actor = ?",
     "verifier": "l.verifier = ?",
+    "after": "l.number > ?",
     "document": "l.number IN (SELECT lesson FROM verdicts WHERE document = ?)",
 }
 """What lessons are chosen by."""

@@ -74,6 +74,32 @@ class Human:
         ruling = Ruling(success, None, json.loads(row[2] or "{}"), "a person said so")
         return ruling if ruling.grades else credit_citations(ruling, attempt)
 
+    def ask(self, attempt: Attempt) -> int:
+        """Put an attempt into the queue, once, whether or not it was skipped before; returns its number."""
+        name = _name(attempt)
+        with self._open() as file:
+            file.execute(
+                "INSERT INTO questions (name, asked, time) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE "
+                "SET state = CASE state WHEN 'skipped' THEN 'pending' ELSE state END",
+                (name, json.dumps(_question_fields(attempt)), self._now()),
+            )
+            row = file.execute("SELECT number FROM questions WHERE name = ?", (name,)).fetchone()
+        return int(row[0])
+
+    def drop(self, id: int) -> None:
+        """Take a question back that nobody has answered."""
+        with self._open() as file:
+            file.execute("PRAGMA secure_delete = ON")
+            file.execute("DELETE FROM questions WHERE number = ? AND state = 'pending'", (id,))
+
+    def question(self, id: int) -> Question:
+        """A question, open or not."""
+        with self._open() as file:
+            row = file.execute("SELECT number, asked, time FROM questions WHERE number = ?", (id,)).fetchone()
+        if row is None:
+            raise InvalidInput(f"no question {id} was asked; pending() lists the open ones")
+        return _question(*row)
+
     def pending(self) -> list[Question]:
         """What waits, oldest first."""
         with self._open() as file:

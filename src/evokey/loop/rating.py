@@ -1,0 +1,169 @@
+"""Ratings: how feedback arrives where people read answers. A thumb up or down, on what one query_id showed.
+
+Up credits the passages that the answer cites; where it cites none, those that its sentences match; else nothing. Down
+demotes nothing by itself: it asks people (the review queue), and "not in the documents" goes to the list of gaps.
+A vote may be changed or withdrawn: the lesson that it led to is then on hold, and takes part in nothing from the next
+evolve on, as if it had never been given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from evokey.errors import InvalidInput, UnknownDocument, UnknownResult
+from evokey.ledger.ledger import Ledger
+from evokey.ledger.ratings import NOT_THERE
+from evokey.loop.remember import Feedback, Recorder
+from evokey.types import Answer, Attempt, Hit, Rating, Shown
+from evokey.verifiers.human import Human
+
+REASONS = ("wrong document", "outdated", NOT_THERE, "bad answer")
+MATCH = 0.6
+"""Share of the words of an answer's sentence that a passage must have to be credited without a citation. Measured:
+benchmarks/results/ratings.json, "threshold"."""
+SHORTEST = 4
+"""Words of a sentence below which it matches nothing: too little to tell."""
+_SENTENCE = re.compile(r"[^.!?\n]{1,2000}[.!?]?")
+_WORD = re.compile(r"\w{3,64}")
+
+
+@dataclass(frozen=True)
+class Rater:
+    ledger: Ledger
+    recorder: Recorder
+    people: Callable[[], Human]
+    """The queue of questions to people."""
+    now: Callable[[], float]
+
+    def find(self, query_id: str) -> Shown:
+        found = self.ledger.shown.get(query_id) if isinstance(query_id, str) else None
+        if found is None:
+            raise UnknownResult(
+                f"nothing is kept of the query_id {str(query_id)[:80]!r}: what was shown can be rated for a week, "
+                f"unless it was forgotten. Ask again, and rate the new query_id"
+            )
+        return found
+
+    def rate(self, shown: Shown, vote: Vote, actor: str | None) -> Rating:
+        """A vote in the place of the one that this actor gave before, if any."""
+        old = self.ledger.ratings.get(shown.id, actor)
+        credited = self._credited(shown, vote) if vote.up else ()
+        if old is not None and (old.up, old.reason, old.cited) == (vote.up, vote.reason, credited):
+            return old
+        new = Rating(shown.id, actor, shown.query, vote.up, vote.reason, credited, self.now(), shown.epoch)
+        with self.ledger.write():
+            self._undo(old)
+            if vote.up:
+                new = replace(new, lesson=self._teach(old, new))
+            else:
+                new = replace(new, lesson=old.lesson if old else None, review=self._ask_people(shown))
+            self.ledger.ratings.put(new)
+        return new
+
+    def withdraw(self, query_id: str, actor: str | None) -> None:
+        old = self.ledger.ratings.get(query_id, actor)
+        with self.ledger.write():
+            self._undo(old)
+            self.ledger.ratings.remove(query_id, actor)
+
+    def _credited(self, shown: Shown, vote: Vote) -> tuple[str, ...]:
+        """Passages that an upvote credits: those that the voter names, or else those of the answer."""
+        if vote.cited is None:
+            return shown.cited
+        known = {*shown.documents, *shown.cited}
+        for name in vote.cited:
+            if name not in known and name.rpartition("#")[0] not in known:
+                raise InvalidInput(
+                    f"{name[:80]!r} was not shown for this query_id; cite some of what was, or use feedback"
+                )
+        return tuple(dict.fromkeys(vote.cited))
+
+    def _teach(self, old: Rating | None, new: Rating) -> int | None:
+        """The lesson of an upvote: the one it had before, if it says the same, or a new one."""
+        before = None if old is None or old.lesson is None else old.lesson
+        known = self._names(new)
+        if before is not None:
+            lessons = self.ledger.lessons.select({"query": new.query}, held=True)
+            said = [
+                name for one in lessons if one.number == before for verdict in one.verdicts for name in verdict.names
+            ]
+            if said == list(known):
+                self.ledger.lessons.release([before])
+                return before
+        if not known:
+            return None
+        if self.recorder.index.given is not None:
+            raise InvalidInput("this memory takes its vectors from the caller: teach it by feedback, with a vector")
+        said_now = Feedback(new.query, dict.fromkeys(known, 1.0), (), new.actor, None, "rating")
+        return self.recorder.record(self.recorder.name_passages(said_now)).number
+
+    def _names(self, new: Rating) -> Sequence[str]:
+        """Of the credited passages those that are still here; one whose heading is gone is its document."""
+        found = dict[str, None]()
+        for name in new.cited:
+            try:
+                self.recorder.name_passages(Feedback(new.query, {name: 1.0}, (), None, None, "rating"))
+            except UnknownDocument:
+                name = name.rpartition("#")[0]
+            document = name if self.ledger.documents.has(name) else name.rpartition("#")[0]
+            if self.ledger.documents.has(document):
+                found[name] = None
+        return list(found)
+
+    def _ask_people(self, shown: Shown) -> int | None:
+        """The number of a question to people about what was shown; None where nothing of it is left to look at."""
+        living = [id for id in shown.documents if self.ledger.documents.has(id)]
+        hits = tuple(Hit(id, 0.0, self.ledger.documents.get(id)) for id in living[:10])
+        answer = None if shown.answer is None else Answer(shown.query, shown.answer, (), hits, "")
+        if not hits and answer is None:
+            return None
+        return self.people().ask(Attempt(shown.query, hits, answer))
+
+    def _undo(self, old: Rating | None) -> None:
+        """Take back what a vote led to: its lesson is put on hold, its question to people is dropped."""
+        if old is None:
+            return
+        if old.up and old.lesson is not None:
+            self.ledger.lessons.hold([old.lesson])
+        if not old.up and old.review is not None and self.ledger.ratings.reviewed(old.review) <= 1:
+            self.people().drop(old.review)
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    up: bool
+    reason: str | None = None
+    cited: Sequence[str] | None = None
+    """Which of what was shown was right; None: what the answer cites."""
+
+    def __post_init__(self) -> None:
+        if self.reason is not None and (self.up or self.reason not in REASONS):
+            raise InvalidInput(f"a downvote may have a reason, one of: {', '.join(REASONS)}; not {self.reason!r}")
+
+
+def citations(answer: Answer) -> tuple[str, ...]:
+    """The passages that an upvote on an answer credits, as feedback names them."""
+    if answer.sources:
+        return tuple(_name(one.document, one.passage.anchor) for one in answer.sources)
+    if answer.citations:
+        return answer.citations
+    matched = (hit for hit in answer.hits if matches(answer.plain, hit.passage.text))
+    return tuple(_name(hit.id, hit.passage.anchor) for hit in matched)
+
+
+def matches(answer: str, passage: str, threshold: float = MATCH) -> bool:
+    """Whether a passage has enough of the words of some sentence of an answer."""
+    words = set(_WORD.findall(passage.casefold()))
+    return any(overlap(sentence, words) >= threshold for sentence in _SENTENCE.findall(answer))
+
+
+def overlap(sentence: str, words: set[str]) -> float:
+    """The share of a sentence's words that are among these; 0 for a sentence of few words."""
+    said = set(_WORD.findall(sentence.casefold()))
+    return len(said & words) / len(said) if len(said) >= SHORTEST else 0.0
+
+
+def _name(document: str, anchor: str) -> str:
+    return f"{document}#{anchor}" if anchor else document

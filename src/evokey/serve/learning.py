@@ -1,0 +1,136 @@
+"""The background learner of a service, and the alarm that watches what an epoch does.
+
+Lessons that arrive are learned from by number, by schedule, or when they bring little that is new (saturation). After
+an epoch, three figures are watched: protected queries, recent votes and searches without hits. One that falls raises
+an alarm and, if asked for, rolls the epoch back.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from evokey.errors import EvokeyError
+from evokey.evolution.saturation import Saturation
+from evokey.memory import Memory
+from evokey.serve.alarm import Alarm, Watched, watch
+from evokey.serve.collections import Collections
+from evokey.serve.jobs import Jobs
+from evokey.serve.metrics import Metrics
+from evokey.serve.options import Learning
+from evokey.types import EpochReport, Lesson
+
+log = logging.getLogger("evokey.serve")
+PAUSE = 2.0
+"""Seconds between two looks."""
+BATCH = 16
+"""Lessons that are taken together for saturation."""
+
+
+@dataclass
+class Clock:
+    """What is known of one collection."""
+
+    evolved: float
+    lesson: int
+    """The last lesson that was looked at."""
+    saturation: Saturation = field(default_factory=Saturation)
+    gains: list[float] = field(default_factory=list)
+    watched: Watched | None = None
+    alarms: list[Alarm] = field(default_factory=list)
+
+
+class BackgroundLearning:
+    def __init__(
+        self,
+        options: Learning,
+        collections: Collections,
+        jobs: Jobs,
+        metrics: Metrics,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._options, self._collections, self._jobs, self._metrics = options, collections, jobs, metrics
+        self._now, self._ending = now, threading.Event()
+        self._clocks: dict[str, Clock] = {}
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="learning", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ending.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def alarms(self, collection: str) -> list[Alarm]:
+        return list(self._clocks[collection].alarms) if collection in self._clocks else []
+
+    def note_epoch(self, collection: str, report: EpochReport) -> None:
+        """An epoch was published by a job."""
+        memory = self._collections.get(collection)
+        if memory is not None:
+            self._clock(collection, memory).watched = Watched.begin(memory, report.epoch, self._now())
+
+    def _run(self) -> None:
+        while not self._ending.wait(PAUSE):
+            for name, memory in self._collections.opened().items():
+                try:
+                    self.look(name, memory)
+                except EvokeyError as error:
+                    log.warning("background learning of %s: %s", name, type(error).__name__)
+
+    def look(self, name: str, memory: Memory) -> None:
+        """Begin to evolve if that is due, and watch the epoch that was published last."""
+        if self._options.traffic and memory.learner is None:
+            memory.watch()
+        clock = self._clock(name, memory)
+        if self._options.on and not self._jobs.running(name) and self._due(clock, memory):
+            clock.evolved, clock.saturation, clock.gains = self._now(), clock.saturation.restart(), []
+            self._jobs.start(name, memory)
+        self._watch(name, clock, memory)
+
+    def _clock(self, name: str, memory: Memory) -> Clock:
+        return self._clocks.setdefault(name, Clock(self._now(), memory.last_lesson))
+
+    def _due(self, clock: Clock, memory: Memory) -> bool:
+        pending = memory.stats().pending
+        if not pending:
+            return False
+        by_number = self._options.lessons is not None and pending >= self._options.lessons
+        waited = self._now() - clock.evolved
+        by_schedule = self._options.minutes is not None and waited >= 60 * self._options.minutes
+        return by_number or by_schedule or (self._options.saturation and self._saturated(clock, memory))
+
+    def _saturated(self, clock: Clock, memory: Memory) -> bool:
+        """Whether some batches in a row brought lessons of which the memory finds nearly all already."""
+        for lesson in memory.lessons(after=clock.lesson):
+            clock.gains.append(_shortfall(memory, lesson))
+            clock.lesson = lesson.number
+        while len(clock.gains) >= BATCH:
+            batch, clock.gains = clock.gains[:BATCH], clock.gains[BATCH:]
+            clock.saturation = clock.saturation.after(max(batch))
+        return clock.saturation.saturated
+
+    def _watch(self, name: str, clock: Clock, memory: Memory) -> None:
+        if clock.watched is None:
+            return
+        alarm = watch(memory, clock.watched, self._now())
+        if alarm is None:
+            return
+        clock.watched = None
+        clock.alarms.append(alarm)
+        self._metrics.alarms.labels(name, alarm.figure).inc()
+        log.warning("collection %s: %s fell after epoch %d", name, alarm.figure, alarm.epoch)
+        if self._options.rollback:
+            memory.rollback(alarm.before_epoch)
+
+
+def _shortfall(memory: Memory, lesson: Lesson) -> float:
+    """How much a lesson has to teach: the share of its right documents that its query does not find among ten."""
+    right = {one.document for one in lesson.verdicts if one.grade > 0}
+    found = {hit.id for hit in memory.search(lesson.query)} if right else set()
+    return 1 - len(right & found) / len(right) if right else 0.0

@@ -1,0 +1,37 @@
+"""Interleaving: both rankings have the same chance, and each hit says who brought it."""
+
+from __future__ import annotations
+
+import numpy as np
+from conftest import Opener
+
+from evokey.search.interleaving import Team, interleave
+from evokey.types import Document, Hit
+
+
+def hits(names: str) -> list[Hit]:
+    return [Hit(name, 1.0, Document(name, name)) for name in names]
+
+
+def test_each_ranking_brings_half_and_no_document_comes_twice() -> None:
+    chance = np.random.default_rng(0)
+    for _ in range(50):
+        merged = interleave(Team(1, hits("abcdef")), Team(2, hits("cbxyza")), 6, chance)
+        ids = [hit.id for hit in merged]
+        assert len(set(ids)) == 6 and [hit.epoch for hit in merged].count(1) == 3
+
+
+def test_who_comes_first_is_decided_by_chance() -> None:
+    chance = np.random.default_rng(0)
+    first = [interleave(Team(1, hits("ab")), Team(2, hits("xy")), 2, chance)[0].epoch for _ in range(1_000)]
+    assert 450 < first.count(1) < 550
+
+
+def test_a_search_compares_two_epochs(opened: Opener, commands: list[Document]) -> None:
+    memory = opened(encoder="bm25")
+    memory.add(commands)
+    memory.feedback("undo", relevant=["git-revert"])
+    memory.evolve()
+    found = memory.search("undo", compare=0)
+    assert {hit.epoch for hit in found} == {memory.epoch}  # the untaught index finds nothing
+    assert {hit.epoch for hit in memory.search("history", compare=0)} <= {0, memory.epoch}
