@@ -44,7 +44,7 @@ from evokey.search.interleaving import Team, interleave
 from evokey.search.operators import parse
 from evokey.search.retriever import GivenRetriever
 from evokey.search.searcher import Request, Searcher, Show
-from evokey.search.upkeep import keep_traffic, make_missing_keys, make_missing_keys_at_open, save_keys
+from evokey.search.upkeep import keep_traffic, make_missing_keys, make_missing_keys_at_open, save_keys, watch_recall
 from evokey.types import (
     Answer,
     Document,
@@ -572,6 +572,7 @@ class Memory:
             keep_traffic(self.index, self.ledger)
             report = self._publisher.evolve(dry_run=dry_run)
             self.index.catch_up()
+            watch_recall(self.index, self.ledger)
         return report
 
     def propose(self) -> Draft:
@@ -658,11 +659,13 @@ class Memory:
         return stats.count(self.index, self.ledger, self._folder, str(self._settings.policy["name"]), among)
 
     def save(self) -> None:
-        """Write base keys that are only in memory; close does it too. Nothing is lost without: they are made again."""
+        """Write base keys that are only in memory; close does it too. Nothing is lost without: they are made again. A
+        store that indexes keys in the background (`ann`) has indexed all of them when this returns."""
         with self._write():
             make_missing_keys(self.index, self.ledger, again=True)
             with storing(self._folder):
                 self.index.save(force=True)
+                self.index.background.finish()
 
     def backup(self, path: str | Path) -> None:
         """Copy the memory, as it is at one moment, to a new directory; others may write meanwhile. The copy is a memory
@@ -684,6 +687,7 @@ class Memory:
                         self.ledger.shown.keep(self._now())
                     save_keys(self.index, force=True)
             finally:
+                self.index.background.stop()
                 self.ledger.close()
 
     def __enter__(self) -> Self:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from collections.abc import Generator as Generator_
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from evokey.scoring.block import NO_NUMBERS, Found, Keys
 from evokey.scoring.inverted import Weighting
@@ -215,6 +215,35 @@ class Store(Protocol):
 
     def drop(self) -> None:
         """All keys go: they are to be made again."""
+        ...
+
+
+@runtime_checkable
+class IndexingStore(Store, Protocol):
+    """A store that indexes its keys in the background, to find them without looking at all."""
+
+    target: float
+    """Of the ten best documents, the share that searches are to find."""
+
+    @property
+    def measured(self) -> float | None:
+        """The share that they find, as it was measured last; None: all."""
+        ...
+
+    def recall(self, questions: Sequence[Any]) -> float:
+        """The same, measured now with these questions; without any, as it was measured last."""
+        ...
+
+    def watch(self, questions: Sequence[Any]) -> None:
+        """Measure it in the background, and take care that it is as high as the settings ask for."""
+        ...
+
+    def finish(self) -> None:
+        """Index all keys, now."""
+        ...
+
+    def stop(self) -> None:
+        """Stop what goes on in the background; whoever writes next begins it again."""
         ...
 
 

@@ -124,6 +124,7 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "flat": Component("evokey.stores.flat:FlatStore"),
         "late": Component("evokey.stores.late:LateStore"),
         "sparse": Component("evokey.stores.sparse:SparseStore"),
+        "ann": Component("evokey.stores.ann:AnnStore", "ann"),
     },
     "fusion": {
         "weighted": Component("evokey.search.fusion:Weighted"),

@@ -665,6 +665,8 @@ class Stats:
     epoch: int
     documents_touched: int
     retrievers: Sequence[str]
+    recall: Mapping[str, float]
+    """Of the ten best documents, the share that searches find, by retriever, where a store does not look at all."""
     policy: str
     calls: int
     """Calls of language models, to expand queries."""

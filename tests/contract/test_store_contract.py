@@ -1,5 +1,6 @@
-"""What every store promises, whichever engine keeps the keys: a package with a store of its own imports these tests,
-and overrides the fixture `make`. Where a store is not exact, scores may differ by so little."""
+"""What every store promises, whichever engine keeps the keys: each of evokey's own is set up in setups.py. A package
+with a store of its own imports these tests, and overrides the fixtures `kind` and `make`. Where a store is not exact,
+scores may differ by so little."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from by_word import ByWord
+from setups import SETUPS, Setup
 
 from evokey.encoders.bm25 import BM25
 from evokey.encoders.given import Given
@@ -18,16 +20,12 @@ from evokey.scoring.block import Keys
 from evokey.scoring.dense import DenseBlock, DenseQuestion
 from evokey.scoring.late import LateBlock, LateQuestion
 from evokey.scoring.sparse import SparseBlock, SparseQuestion
-from evokey.stores.flat import FlatStore
-from evokey.stores.late import LateStore
-from evokey.stores.sparse import SparseStore
 
 Make = Callable[[], Store]
 """A store of the same space each time, as another process would open it."""
 NUMBERS = np.arange(3, 43)
 """Documents: of two rows each fourth, and without a row each tenth."""
 WORDS = "ant bee cat dog eel fox gnu hen".split()
-OWN = {"dense": FlatStore, "sparse": SparseStore, "multi": LateStore}
 
 
 class Ledger:
@@ -42,9 +40,14 @@ class Ledger:
         return self._owner
 
 
-@pytest.fixture(params=OWN)
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(params=SETUPS)
+def setup(request: pytest.FixtureRequest) -> Setup:
+    return SETUPS[request.param]
+
+
+@pytest.fixture
+def kind(setup: Setup) -> str:
+    return setup.kind
 
 
 @pytest.fixture
@@ -54,8 +57,9 @@ def space(kind: str, tmp_path: Path) -> Space:
 
 
 @pytest.fixture
-def make(kind: str, space: Space) -> Make:
-    return lambda: OWN[kind](space)
+def make(setup: Setup, space: Space, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    with setup.serve(space, monkeypatch) as make:
+        yield make
 
 
 @pytest.fixture
@@ -238,3 +242,34 @@ def test_sparse_rows_are_counted(store: Store, keys: Keys, kind: str) -> None:
     assert (counts.rows, counts.average) == (len(keys.block), pytest.approx(keys.block.lengths.mean()))
     held = [int((keys.block.counts[:, [keys.block.place[word]]].toarray() > 0).sum()) for word in WORDS]
     assert list(counts.frequencies([*WORDS, "unicorn"])) == [*held, 0]
+
+
+def test_another_reader_sees_what_was_written_and_what_was_removed(make: Make, keys: Keys, kind: str) -> None:
+    first, later = keys.covered[keys.covered < 20], keys.covered[keys.covered >= 20]
+    writer, reader = opened(make, first), opened(make, first)
+    writer.write(keys.take(keys.covered < 20))
+    writer.flush()
+    reader.follow(first, first.tolist(), ())
+    asked = question(reader, kind)
+    known = keys.take(keys.covered < 20)
+    check(reader, reader.snapshot.search([asked], 9)[0].ranking, expected(known, asked), 9)
+    writer.follow(keys.covered, later.tolist(), ())
+    writer.write(keys.take(keys.covered >= 20))
+    writer.flush()
+    kept = keys.take(keys.covered != first[0])
+    for one in (writer, reader):
+        one.follow(kept.covered, later.tolist() if one is reader else (), [int(first[0])])
+    asked = question(reader, kind)
+    assert (reader.snapshot.sizes(kept.covered) >= 0).all()
+    check(reader, reader.snapshot.search([asked], 9)[0].ranking, expected(kept, asked), 9)
+
+
+def test_a_single_document_is_found(make: Make, keys: Keys, kind: str) -> None:
+    alone = keys.take(keys.covered == 21)
+    store = opened(make, alone.covered)
+    store.write(alone)
+    store.flush()
+    asked = question(store, kind)
+    check(store, store.snapshot.search([asked], 5)[0].ranking, expected(alone, asked), 5)
+    (found,) = store.snapshot.search([asked], 5, without=alone.covered)
+    assert not len(found.ranking)

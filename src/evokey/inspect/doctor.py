@@ -6,6 +6,7 @@ import logging
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,11 @@ from evokey import memory as memory_
 from evokey.errors import InvalidSettings, NotAllowed
 from evokey.ledger.ledger import Ledger
 from evokey.ledger.sqlite import file
+from evokey.protocols import IndexingStore
 from evokey.registry import COMPONENTS, Named, encoder_cost, name_and_options
 from evokey.search.indexing import Watch, attempt, named, reason
 from evokey.search.retriever import Retriever
+from evokey.search.upkeep import sample_questions
 from evokey.settings import (
     FILE,
     FORMAT,
@@ -69,7 +72,24 @@ def examine(folder: Path) -> list[Finding]:
         found += [Finding(what, REBUILD) for what in faults]
         if not found and encoder_cost(*name_and_options(retriever.encoder)) != "nothing":
             found += [Finding(what, REBUILD) for what in _find_missing_keys(folder, keys)]
-    return found
+    return found or [Finding(what, REBUILD) for what in _find_low_recall(folder, settings)]
+
+
+def _find_low_recall(folder: Path, settings: Settings) -> list[str]:
+    """Stores that do not look at all keys, and find too little: by some questions that people have asked."""
+    if not any(one.store and one.store["name"] == "ann" for one in settings.retrievers):
+        return []
+    try:
+        memory = memory_.open(folder)
+    except NotAllowed as error:
+        return [str(error)]
+    with memory:
+        recalls = memory.index.background.measure(partial(sample_questions, memory.ledger))
+    return [
+        f"{folder / 'keys' / name}: searches find {recall:.3f} of the ten best documents, and are to find {target:.3f}"
+        for name, (recall, target) in recalls.items()
+        if recall < target
+    ]
 
 
 def _find_faults_elsewhere(folder: Path, retrievers: Sequence[RetrieverSettings]) -> list[str]:
@@ -116,6 +136,8 @@ def rebuild(folder: Path) -> int:
         for one in build_retrievers(settings, folder):
             _renew(one, ledger, keep=one.cost != "nothing")
             one.save(force=True)
+            if isinstance(one.store, IndexingStore):
+                one.store.finish()
         ledger.pools.clear()
         return len(ledger.documents)
 

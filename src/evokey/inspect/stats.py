@@ -40,6 +40,7 @@ def count(index: Index, ledger: Ledger, folder: Path, policy: str, among: Number
         epoch=epoch.number,
         documents_touched=len(touched),
         retrievers=[one.name for one in index.retrievers],
+        recall=index.background.recall,
         policy=policy,
         **_bill(ledger),
         bytes=_size(folder),

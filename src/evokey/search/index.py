@@ -23,6 +23,7 @@ from evokey.errors import ServiceFailed
 from evokey.ledger.documents import Entry, Position
 from evokey.ledger.ledger import Ledger
 from evokey.scoring.block import NO_NUMBERS, Keys
+from evokey.search.background import Background
 from evokey.search.fusion import Fusion
 from evokey.search.indexing import Progress, Watch, attempt, encode, named, reason
 from evokey.search.overlay import Touched
@@ -102,6 +103,7 @@ class Index:
         self._field = restricted
         for one in retrievers:
             one.store.open(ledger.writers)
+        self.background = Background(retrievers)
         self.given = next((one for one in retrievers if isinstance(one, GivenRetriever)), None)
         self._mutex = threading.RLock()
         self._version = NEVER
@@ -203,8 +205,10 @@ class Index:
 
     @property
     def behind(self) -> bool:
-        """Whether the ledger has changed, or keys have come that were nowhere before."""
+        """Whether the ledger has changed, or keys have come that were nowhere before, or were indexed since."""
         if self._ledger.version != self._version:
+            return True
+        if self.background.is_ahead(self.state.retrievers):
             return True
         lacking = self.state.lacking
         return bool(lacking) and any(one.store.changed for one in self._retrievers if one.name in lacking)
@@ -216,7 +220,7 @@ class Index:
         if removed:
             live = live[~np.isin(live, np.array(removed, np.int64))]
         lacking = old.lacking
-        if added or removed or lacking or self._version == NEVER:
+        if added or removed or lacking or self._version == NEVER or self.background.changed:
             self._ledger.words.stale = True
             missing = {one.name: self._index(one, live, added, removed, position.newest) for one in self._retrievers}
             lacking = {name: numbers for name, numbers in missing.items() if len(numbers)}

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 from evokey.ledger.ledger import Ledger
 from evokey.search.index import Index
+from evokey.search.retriever import Retriever
 
 log = logging.getLogger("evokey")
+WATCHED = 32
+"""Questions that recall is watched with."""
 
 
 def make_missing_keys(index: Index, ledger: Ledger, *, again: bool = False) -> None:
@@ -49,3 +55,15 @@ def keep_traffic(index: Index, ledger: Ledger) -> None:
         unused = sorted(set(gone) - ledger.lessons.texts() - set(ledger.protected.all()))
         for one in index.retrievers:
             one.forget(unused)
+
+
+def watch_recall(index: Index, ledger: Ledger) -> None:
+    """Have stores that find documents without looking at all compare what they find with what is there."""
+    index.background.watch(partial(sample_questions, ledger))
+
+
+def sample_questions(ledger: Ledger, retriever: Retriever) -> Sequence[Any]:
+    """Some that people have asked. Where encoding costs something, only lessons: these are kept encoded."""
+    asked = ledger.traffic.queries() if retriever.cost == "nothing" and retriever.reads_text else []
+    texts = [*asked, *sorted(ledger.lessons.queries() - {*asked})][:WATCHED]
+    return [retriever.lesson(text, {}) for text in texts]

@@ -41,6 +41,8 @@ class EmbeddedStore(Generic[B]):
         self.rows: Rows[B] = self.state(encoder=space.encoder)
         self._origin: Origin | None = None
         self._loaded: Manifest | None = None
+        self._making: frozenset[str] = frozenset()
+        """Segments that are being made while others are written."""
 
     def _set(self, segments: Sequence[Segment[B]], dead: frozenset[int]) -> None:
         self.rows = self.state(tuple(segments), dead, self._space.encoder)
@@ -153,17 +155,32 @@ class EmbeddedStore(Generic[B]):
         if self._folder is None or not waiting or not (force or waiting >= self.persist_at):
             return
         kept = [segment for segment in self.rows.segments if segment.name is not None]
-        while kept and len(kept[-1].covered) < 2 * sum(len(segment.covered) for segment in unsaved):
+        while kept and self._is_small(kept[-1], unsaved):
             unsaved.insert(0, kept.pop())
-        merged = self._merge(unsaved)
-        arrays = {"owners": merged.owners, "covered": merged.covered, **merged.block.arrays()}
-        merged = replace(merged, name=write_segment(self._folder, arrays))
-        segments = (*kept, merged)
+        self._publish((*kept, self._persist(self._merge(unsaved))))
+
+    def _is_small(self, kept: Segment[B], unsaved: Sequence[Segment[B]]) -> bool:
+        """Whether a segment on disk is written again together with what follows it."""
+        return len(kept.covered) < 2 * sum(len(segment.covered) for segment in unsaved)
+
+    def _persist(self, segment: Segment[B]) -> Segment[B]:
+        assert self._folder is not None
+        arrays = {"owners": segment.owners, "covered": segment.covered, **segment.block.arrays()}
+        return replace(segment, name=write_segment(self._folder, arrays))
+
+    def _publish(self, segments: Sequence[Segment[B]]) -> None:
+        """Make these the segments, here and on disk, where all of them are."""
+        assert self._folder is not None
         names = tuple(segment.name for segment in segments if segment.name is not None)
         manifest = Manifest(self._space.identity, names, "" if self._origin is None else self._origin.writer)
-        write_manifest(self._folder, manifest)
+        write_manifest(self._folder, manifest, self._making)
         self._loaded = manifest
-        self._set(segments, frozenset(self.rows.dead & set(covered_by(segments).tolist())))
+        self._set(segments, self._still_dead(segments))
+
+    def _still_dead(self, segments: Sequence[Segment[B]]) -> frozenset[int]:
+        """The dead whose rows still lie in these segments."""
+        dead = np.fromiter(self.rows.dead, np.int64, len(self.rows.dead))
+        return frozenset(dead[np.isin(dead, covered_by(segments))].tolist())
 
     def _read(self, folder: Path, name: str) -> Segment[B]:
         # Plain arrays over the mapped files: numpy's own class for these slows every small slice.
@@ -173,8 +190,7 @@ class EmbeddedStore(Generic[B]):
         block: B = self.state.block.from_arrays(arrays)  # type: ignore[assignment]
         return Segment(block, arrays["owners"], arrays["covered"], name)
 
-    @staticmethod
-    def _mergeable(first: Segment[B], second: Segment[B]) -> bool:
+    def _mergeable(self, first: Segment[B], second: Segment[B]) -> bool:
         return first.name is None and len(first.covered) < 2 * len(second.covered)
 
     def _merge(self, segments: Sequence[Segment[B]]) -> Segment[B]:

@@ -30,6 +30,8 @@ class Segment(Generic[B]):
     """The documents this segment answers for, those without a row included."""
     name: str | None = None
     """Its folder on disk, if it has one."""
+    graph: Any = None
+    """What finds rows without looking at all of them, where a store has that."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,11 +13,11 @@ import shutil
 import tokenize
 import uuid
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,9 +56,18 @@ class Manifest:
         return cls(str(found["encoder"]), tuple(names), str(found.get("writer", "")))
 
 
-def write_segment(folder: Path, arrays: Arrays) -> str:
+Pieces = Mapping[str, NDArray[Any] | Sequence[NDArray[Any]]]
+"""Arrays, or the pieces of which they are made: so none has to fit into memory."""
+
+
+def new_name() -> str:
+    """For a segment."""
+    return uuid.uuid4().hex[:12]
+
+
+def write_segment(folder: Path, arrays: Pieces, name: str | None = None) -> str:
     """Write the arrays as a new segment of the folder; return its name."""
-    name = uuid.uuid4().hex[:12]
+    name = name or new_name()
     making = folder / f"{name}.tmp"
     making.mkdir(parents=True)
     try:
@@ -72,20 +81,26 @@ def write_segment(folder: Path, arrays: Arrays) -> str:
     return name
 
 
-def read_segment(folder: Path, name: str) -> Arrays:
-    """The arrays of a segment, memory-mapped."""
-    sums = _sums(folder / name)
-    return {key: _read_array(folder / name / f"{key}.npy", expected) for key, expected in sums.items()}
+def read_segment(folder: Path, name: str, spare: Collection[str] = ()) -> Arrays:
+    """The arrays of a segment, memory-mapped; without those that can be spared, if they are damaged."""
+    found = {}
+    for key, expected in _sums(folder / name).items():
+        try:
+            found[key] = _read_array(folder / name / f"{key}.npy", expected)
+        except (OSError, ValueError):
+            if key not in spare:
+                raise
+    return found
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Make its segments the live ones, and sweep away all others."""
-    making = folder / f"{MANIFEST}.tmp"
-    write_synced(making, manifest.to_json().encode())
-    making.replace(folder / MANIFEST)
+def write_manifest(folder: Path, manifest: Manifest, making: Collection[str] = ()) -> None:
+    """Make its segments the live ones, and sweep away all others but those that are being made."""
+    written = folder / f"{MANIFEST}.tmp"
+    write_synced(written, manifest.to_json().encode())
+    written.replace(folder / MANIFEST)
     _sync_folder(folder)
     for path in folder.iterdir():
-        if path.is_dir() and path.name not in manifest.segments:
+        if path.is_dir() and path.name.removesuffix(".tmp") not in {*manifest.segments, *making}:
             shutil.rmtree(path, ignore_errors=True)  # a reader on Windows may still hold it; the next sweep gets it
 
 
@@ -147,12 +162,24 @@ def _bad_arrays(segment: Path, sums: Mapping[str, int]) -> Iterator[tuple[str, s
             yield key, str(error)
 
 
-def _write_array(path: Path, array: NDArray[Any]) -> int:
+def _write_array(path: Path, array: NDArray[Any] | Sequence[NDArray[Any]]) -> int:
     with path.open("wb") as file:
-        np.save(file, array, allow_pickle=False)
+        if isinstance(array, np.ndarray):
+            np.save(file, array, allow_pickle=False)
+        else:
+            _save_pieces(file, array)
         file.flush()
         os.fsync(file.fileno())
     return _sum(path)
+
+
+def _save_pieces(file: BinaryIO, pieces: Sequence[NDArray[Any]]) -> None:
+    """As one array."""
+    shape = (sum(map(len, pieces)), *pieces[0].shape[1:])
+    header = {"descr": np.lib.format.dtype_to_descr(pieces[0].dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    for piece in pieces:
+        file.write(np.ascontiguousarray(piece).data)
 
 
 def _read_array(path: Path, expected: int) -> NDArray[Any]:

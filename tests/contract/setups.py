@@ -1,0 +1,58 @@
+"""Every store of the registry as it can run here, for the tests that all of them pass (test_store_contract.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from evokey.protocols import Space, Store
+from evokey.scoring.block import Keys
+from evokey.stores import nearest
+from evokey.stores.ann import AnnStore
+from evokey.stores.flat import FlatStore
+from evokey.stores.late import LateStore
+from evokey.stores.sparse import SparseStore
+
+Make = Callable[[], Store]
+Serve = Callable[[Space, pytest.MonkeyPatch], AbstractContextManager[Make]]
+"""Starts what a store needs, and makes stores of one space while that runs."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    kind: str
+    serve: Serve
+
+
+class Graphed(AnnStore):
+    """Every write ends in one graph of all keys."""
+
+    def write(self, keys: Keys) -> None:
+        super().write(keys)
+        self.finish()
+
+
+def _own(store: Callable[[Space], Store]) -> Serve:
+    @contextmanager
+    def serve(space: Space, patched: pytest.MonkeyPatch) -> Iterator[Make]:
+        yield lambda: store(space)
+
+    return serve
+
+
+@contextmanager
+def _with_graphs(space: Space, patched: pytest.MonkeyPatch) -> Iterator[Make]:
+    patched.setattr(nearest, "GATHERED", 0)  # else so few rows are scored one and all
+    yield lambda: Graphed(space, recall=1.0)
+
+
+SETUPS = {
+    "flat": Setup("dense", _own(FlatStore)),
+    "sparse": Setup("sparse", _own(SparseStore)),
+    "late": Setup("multi", _own(LateStore)),
+    "ann": Setup("dense", _own(AnnStore)),
+    "ann, with graphs": Setup("dense", _with_graphs),
+}
