@@ -22,6 +22,7 @@ import groups
 import passage_tables
 import prices
 import quality
+import scaling_tables
 from results import READ, RESULTS, better, read, table
 
 ROOT = Path(__file__).parents[1]
@@ -302,6 +303,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **beside_paper.TABLES,
     **prices.TABLES,
     **passage_tables.TABLES,
+    **scaling_tables.TABLES,
 }
 
 
