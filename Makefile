@@ -37,6 +37,9 @@ forget-check: $(VENV)/dev  ## Search every byte of 100 memories after a forget; 
 fuzz-files: $(VENV)/dev  ## Read 5,000 damaged files of every kind; makes benchmarks/results/fuzz-files.json (minutes)
 	@$(BIN)/python tests/faults/fuzz_files.py
 
+fuzz-http: $(VENV)/dev  ## Send thousands of generated requests to the service; makes benchmarks/results/fuzz-http.json (minutes)
+	@EVOKEY_HTTP_CASES=8000 EVOKEY_HTTP_RESULT=benchmarks/results/fuzz-http.json $(BIN)/python -m pytest tests/serve/test_openapi.py
+
 filters: $(VENV)/dev  ## Time filters among 260,000 documents; makes benchmarks/results/filters.json (minutes)
 	@$(BIN)/python benchmarks/filters.py
 
@@ -60,4 +63,4 @@ bench: $(VENV)/dev  ## Make benchmarks/results again, and the tables of README a
 clean:  ## Remove what was made
 	rm -rf $(VENV) dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo test faults forget-check attacks fuzz-files filters lint package bench clean
+.PHONY: help demo test faults forget-check attacks fuzz-files fuzz-http filters lint package bench clean
