@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from postgres_server import Server
 
 import evokey
 from evokey import Choice
@@ -43,7 +44,7 @@ COMMANDS = {
 def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test reads or writes what the user of this machine allowed."""
     with pytest.MonkeyPatch.context() as patched:
-        for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
             patched.setenv(variable, str(tmp_path_factory.mktemp(variable.lower())))
         yield
 
@@ -58,6 +59,20 @@ def opened(tmp_path: Path) -> Iterator[Opener]:
     """Opens memories under the test's own folder and closes them at its end."""
     with ExitStack() as stack:
         yield lambda name="kb", **settings: stack.enter_context(evokey.open(tmp_path / name, **settings))
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A PostgreSQL server for all tests of a process: each takes names of its own in it."""
+    with Server.start() as server:
+        yield server
+
+
+@pytest.fixture
+def shared(server: Server) -> Iterator[Opener]:
+    """Opens memories in the database, in a schema of the test's own, and closes them at its end."""
+    with ExitStack() as stack:
+        yield server.opener(stack)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from evokey.errors import UnknownComponent
 SOURCE = Path(evokey.__file__).parent
 ORDER = [
     ["types", "errors", "http", "filters"],
+    ["postgres"],
     ["scoring"],
     ["protocols", "registry", "erasure"],
     ["encoders"],
@@ -61,15 +62,17 @@ def test_imports_go_one_way(path: Path) -> None:
         assert {other for other in imported(path) if rank_of(other) > rank_of(module)} == set()
 
 
-def test_what_sqlite_alone_knows_stays_in_its_own_files() -> None:
+def test_what_one_database_alone_knows_stays_in_its_own_files() -> None:
     dialect = ("sqlite3", "sqlite_sequence", "json_each", "lastrowid", "INSERT OR", "PRAGMA", "group_concat")
     plain = [path for path in (SOURCE / "ledger").rglob("*.py") if path.parent.name != "sqlite"]
+    shared = [path for path in plain if path.parent.name != "postgres"]
+    assert {path.name for path in shared if "psycopg" in path.read_text("utf-8")} == set()
     assert {path.name: word for path in plain for word in dialect if word in path.read_text("utf-8")} == {}
 
 
 def test_nobody_outside_of_the_ledger_sees_its_database() -> None:
     outside = [path for path in SOURCE.rglob("*.py") if not path.is_relative_to(SOURCE / "ledger")]
-    inner = {"ledger.database", "ledger.sqlite.database", "ledger.sqlite.dialect"}
+    inner = {f"ledger.{name}" for name in ("database", "sqlite.database", "sqlite.dialect", "postgres.database")}
     assert {path.name: found for path in outside if (found := imported(path) & inner)} == {}
 
 

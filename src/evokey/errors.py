@@ -17,6 +17,8 @@ EvokeyError
 │   └── MissingLedger       keys without the ledger they were made from
 ├── DamagedLedger           a ledger that cannot be read as it was written
 ├── StorageFailed           a disk that is full, read-only or broken: nothing was changed
+│   ├── ConnectionLost      a database that does not answer, after its retries: nothing was changed
+│   └── CommitUnknown       a database that went away while it committed: look before trying again
 ├── NewerFormat             a memory written by a newer evokey
 ├── EncoderMismatch         keys made by one encoder, settings that name another
 ├── ServiceFailed           a service or model that was asked did not answer, after its retries
@@ -97,6 +99,14 @@ class DamagedLedger(EvokeyError):
 
 
 class StorageFailed(EvokeyError, OSError):
+    pass
+
+
+class ConnectionLost(StorageFailed):
+    pass
+
+
+class CommitUnknown(StorageFailed):
     pass
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from evokey import checks
+from evokey import checks, registry
 from evokey import settings as settings_
 from evokey.erasure import Erasure
 from evokey.errors import InvalidInput, MemoryClosed, storing
@@ -30,12 +30,14 @@ from evokey.forgetting.places import places
 from evokey.inspect import backup, explain, stats
 from evokey.inspect import diff as compare
 from evokey.ledger.ledger import Ledger
+from evokey.ledger.shared import Shared
 from evokey.loop.components import Components
 from evokey.loop.pipe import Thinker
 from evokey.loop.rating import Rater, Vote, citations
 from evokey.loop.remember import Feedback, Recorder
 from evokey.loop.think import Steps, Thought
 from evokey.loop.watch import Learner, make_thinker
+from evokey.postgres.address import Address, find_address
 from evokey.registry import Described
 from evokey.search.given import document_vectors, query_vector
 from evokey.search.grouping import GROUPS
@@ -67,13 +69,14 @@ from evokey.types import (
 from evokey.verifiers.human import Human
 
 log = logging.getLogger("evokey")
-NOT_SETTINGS = ("path", "allow", "now")
+NOT_SETTINGS = ("path", "name", "allow", "now")
 """What open takes beside settings."""
 
 
 def open(
-    path: str | Path,
+    path: str | Path | Address,
     *,
+    name: str | None = None,
     encoder: Described | Sequence[Described] | None = None,
     keys: Described | None = None,
     store: Described | None = None,
@@ -90,7 +93,8 @@ def open(
     allow: Sequence[str] = (),
     now: Callable[[], float] = time.time,
 ) -> Memory:
-    """Open the memory in a directory, or make it on first use; or the one a TOML file describes.
+    """Open the memory in a directory, or make it on first use; or the one a TOML file describes; or the one with a name
+    in a PostgreSQL database, by its URL, for many processes on many machines (docs/scaling.md).
 
     The settings are those of a new memory. An existing one keeps its own; asking for different ones is an error.
     Each component is a name, a mapping with name and options, or an object (of a store, its class). What is passed as
@@ -101,6 +105,10 @@ def open(
     what the settings in the directory may reach outside it: hosts, keys, code, models, files (docs/security.md).
     """
     given = {name: value for name, value in locals().items() if name not in NOT_SETTINGS and value is not None}
+    address = find_address(path, name)
+    if address is not None:
+        return _open_shared(address, given, allow, now)
+    assert not isinstance(path, Address)
     folder, settings = settings_.resolve(Path(path), given, allow)
     with storing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -114,6 +122,18 @@ def open(
     return memory
 
 
+def _open_shared(
+    address: Address, given: Mapping[str, Any], allow: Sequence[str], now: Callable[[], float], *, make: bool = True
+) -> Memory:
+    database = registry.load("ledger", "postgres")(address, make=make)
+    try:
+        folder, settings = settings_.resolve_shared(database, given, allow)
+        return Memory(folder, settings, now=now, database=database)
+    except BaseException:
+        database.close()
+        raise
+
+
 class Memory:
     """An index that learns. Use as a context manager, or close it."""
 
@@ -124,13 +144,17 @@ class Memory:
         *,
         policy: Policy | None = None,
         now: Callable[[], float] = time.time,
+        database: Shared | None = None,
     ) -> None:
-        """policy: one that has no name in the settings, such as a variant under test."""
+        """policy: one that has no name in the settings, such as a variant under test. database: where the memory is, if
+        it is shared; the folder then holds what is derived from it on this machine."""
         self._folder, self._settings, self._now = folder, settings, now
+        self._address: Address | None = None if database is None else database.address
         self.policy: Policy = policy or settings_.build(settings, "policy")
-        retrievers = settings_.build_retrievers(settings, folder)
+        retrievers = settings_.build_retrievers(settings, folder, database)
         given = any(isinstance(one, GivenRetriever) for one in retrievers)
-        self.ledger = Ledger(folder, traffic=0 if given else settings.traffic)  # there, a text cannot be asked again
+        size = 0 if given else settings.traffic  # there, a text cannot be asked again
+        self.ledger = Ledger(folder if database is None else database, traffic=size)
         self._one_at_a_time = threading.RLock()
         self._closed = False
         self._learner: Learner | None = None
@@ -153,6 +177,11 @@ class Memory:
         except BaseException:
             self.ledger.close()
             raise
+
+    @property
+    def place(self) -> Path | Address:
+        """Where the memory is."""
+        return self._folder if self._address is None else self._address
 
     # ---- documents
 
@@ -442,8 +471,9 @@ class Memory:
     def _follow_lessons(self, new: int) -> None:
         """After lessons were recorded; a policy that works online may publish what they teach."""
         self.index.catch_up()
-        if not self.ledger.in_write:
-            self._publisher.publish_saturated(new)
+        if not self.ledger.in_write and hasattr(self.policy, "saturates"):
+            with self.ledger.exclusive():
+                self._publisher.publish_saturated(new)
 
     def learn(
         self,
@@ -484,7 +514,7 @@ class Memory:
         """
         self._check_open()
         if self._learner is None or self._learner.stopped:
-            thinker = make_thinker(self._folder, self._settings)
+            thinker = make_thinker(self._folder, self._settings, self._address)
             self._learner = Learner(thinker, self.remember, self.adopt, batch=batch, budget=budget)
             self._forgetter.places.append(self._learner)
         return self._learner
@@ -498,7 +528,7 @@ class Memory:
         """A process that reads this memory and proposes what evolve would do, while this one goes on answering: give
         what it answers to ask("propose") to adopt, and stop it."""
         self._check_open()
-        return make_thinker(self._folder, self._settings)
+        return make_thinker(self._folder, self._settings, self._address)
 
     def lessons(
         self,
@@ -526,7 +556,7 @@ class Memory:
         """Put lessons (numbers) on hold: from the next evolve on they take part in nothing, until they are released.
         Returns how many were not on hold."""
         numbers = checks.numbers(lessons)
-        with self._write():
+        with self._publish():
             count = self.ledger.lessons.hold(numbers)
             self.index.catch_up()
         return count
@@ -534,7 +564,7 @@ class Memory:
     def release(self, lessons: Iterable[int]) -> int:
         """Let lessons on hold take part again, from the next evolve on. Returns how many were on hold."""
         numbers = checks.numbers(lessons)
-        with self._write():
+        with self._publish():
             count = self.ledger.lessons.release(numbers)
             self.index.catch_up()
         return count
@@ -553,7 +583,7 @@ class Memory:
         An empty list stops protecting it.
         """
         text, grades = checks.query(query), checks.grades(relevant, ()) if relevant else {}
-        with self._write():
+        with self._publish():
             numbers = self.ledger.documents.numbers(grades)
             check_public(self.index, self._settings.restricted, numbers)
             self.ledger.protected.put(text, grades)
@@ -568,7 +598,7 @@ class Memory:
 
     def evolve(self, dry_run: bool = False) -> EpochReport:
         """Let the lessons so far propose new keys; publish them as a new epoch if held-out queries say they help."""
-        with self._write():
+        with self._publish():
             keep_traffic(self.index, self.ledger)
             report = self._publisher.evolve(dry_run=dry_run)
             self.index.catch_up()
@@ -583,7 +613,7 @@ class Memory:
 
     def adopt(self, draft: Draft) -> EpochReport | None:
         """Publish what another process proposed; None where it no longer holds for the memory as it is."""
-        with self._write():
+        with self._publish():
             report = self._publisher.adopt(draft)
             self.index.catch_up()
         return report
@@ -597,7 +627,7 @@ class Memory:
 
     def refit(self) -> EpochReport | None:
         """Learn again all that evolve was ever asked to learn, and publish that: after a change of encoder."""
-        with self._write():
+        with self._publish():
             with self.ledger.write():
                 report = self._publisher.refit_after_reencoding()
             self.index.catch_up()
@@ -614,7 +644,7 @@ class Memory:
         wanted = checks.criteria(query, actor, document)
         if not wanted and not traffic:
             raise InvalidInput("name what to forget: query=…, actor=…, document=… (a document's id) or traffic=True")
-        with self._write():
+        with self._publish():
             forgotten = self._forgetter.forget(Erasure(**wanted), traffic=traffic)
             self.index.catch_up()
         return forgotten
@@ -632,7 +662,7 @@ class Memory:
     def rollback(self, epoch: int) -> Epoch:
         """Publish again what an older epoch had learned, as a new epoch. Its lessons take part from now on; all others
         are on hold until they are released."""
-        with self._write():
+        with self._publish():
             old = self.ledger.epochs.get(checks.epoch(epoch, self.index.epoch))
             new = self._publisher.rollback(old)
             self.index.catch_up()
@@ -671,6 +701,10 @@ class Memory:
         """Copy the memory, as it is at one moment, to a new directory; others may write meanwhile. The copy is a memory
         like any other. To restore it, put it in the place of the damaged directory. `forget` does not reach it."""
         self._check_open()
+        if self._address is not None:
+            raise InvalidInput(
+                f"{self._address} is backed up with its database (pg_dump); or copy it into a directory: evokey migrate"
+            )
         backup.copy(self._folder, Path(path))
 
     def close(self) -> None:
@@ -698,12 +732,12 @@ class Memory:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise MemoryClosed(f"this memory was closed; open it again with evokey.open({str(self._folder)!r})")
+            raise MemoryClosed(f"this memory was closed; open it again with evokey.open({str(self.place)!r})")
 
     @contextmanager
     def _write(self) -> Iterator[None]:
-        """One verb that writes at a time, in this process and among all; others search meanwhile. It begins with the
-        lock, a forget that was left unfinished, the state of the ledger as it is now, and keys that documents lack."""
+        """One verb that writes at a time in this process; others search meanwhile. It begins with the lock, a forget
+        that was left unfinished, the state of the ledger as it is now, and keys that documents lack."""
         with self._one_at_a_time:
             self._check_open()
             self.ledger.lock()
@@ -711,3 +745,12 @@ class Memory:
             self.index.catch_up()
             make_missing_keys(self.index, self.ledger)
             yield
+
+    @contextmanager
+    def _publish(self) -> Iterator[None]:
+        """The same among all processes, for verbs that decide what an epoch says: where several may write, lessons and
+        documents still come in meanwhile."""
+        with self._one_at_a_time:
+            self._check_open()
+            with self.ledger.exclusive(), self._write():
+                yield

@@ -98,6 +98,8 @@ class Space:
     """Where the retriever keeps its files, for what a store keeps beside the memory; None: nothing is kept."""
     encoder: Encoder
     """Of the keys: keys of two identities never mix. For sparse keys it also says what terms weigh."""
+    database: Any = None
+    """The database that the memory is in, for a store that keeps keys there; None: the memory is a directory."""
 
     @property
     def identity(self) -> str:

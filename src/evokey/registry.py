@@ -125,6 +125,7 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "late": Component("evokey.stores.late:LateStore"),
         "sparse": Component("evokey.stores.sparse:SparseStore"),
         "ann": Component("evokey.stores.ann:AnnStore", "ann"),
+        "pgvector": Component("evokey.stores.pgvector:PgVector", "postgres"),
     },
     "fusion": {
         "weighted": Component("evokey.search.fusion:Weighted"),
@@ -155,6 +156,9 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "turbo-rewriter": Component("evokey.expanders.turbo:TurboRewriter"),
         "synonyms": Component("evokey.expanders.synonyms:Synonyms", "wordnet"),
         "prf": Component("evokey.expanders.prf:PRF"),
+    },
+    "ledger": {
+        "postgres": Component("evokey.ledger.postgres.database:Postgres", "postgres"),
     },
     "tool": {
         "export-onnx": Component("evokey.encoders.export:export", "export"),

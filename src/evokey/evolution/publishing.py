@@ -56,8 +56,9 @@ class Publisher:
 
     def evolve(self, *, dry_run: bool) -> EpochReport:
         """Publish what the lessons so far are worth, if that is anything new."""
-        up_to, held = self.ledger.lessons.last, self.ledger.lessons.held()
-        report = self._propose(up_to, held)
+        with self.index.still():
+            up_to, held = self.ledger.lessons.last, self.ledger.lessons.held()
+            report = self._propose(up_to, held)
         if dry_run:
             return replace(report, reason=f"dry run: {report.reason}")
         return self._publish_if_new(report, up_to, held)

@@ -41,6 +41,7 @@ class Forgetter:
     def forget(self, wanted: Erasure, *, traffic: bool) -> Forgotten:
         """Erase the lessons that match, everywhere; and the whole sample of the traffic, if asked."""
         with self.ledger.write():
+            self.index.catch_up()  # where several write, another may have been first
             lessons = self._delete(wanted, traffic=traffic)
         self.ledger.traffic.go_on()
         self.ledger.shown.go_on()

@@ -70,7 +70,9 @@ class Carried:
         sql = f"SELECT count(*) FROM verdicts v {HOLDS} WHERE d.hash != v.hash"
         if among is None:
             return int(self._db.one(sql)[0])
-        return int(self._db.one(f"{sql} AND d.number {self._db.dialect.in_list}", (self._db.dialect.list(among),))[0])
+        return int(
+            self._db.one(f"{sql} AND d.number {self._db.dialect.in_numbers}", (self._db.dialect.list(among),))[0]
+        )
 
 
 def _whole(title: str, text: str) -> str:

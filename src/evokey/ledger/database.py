@@ -1,6 +1,7 @@
 """What the ledger asks of the database that it is kept in: plain SQL, with `?` in the place of values.
 
-SQLite is one (`ledger/sqlite/`). Another one is a class like this, with its dialect and its migrations.
+SQLite is one (`ledger/sqlite/`), for one process that writes; PostgreSQL (`ledger/postgres/`) is for many. Another one
+is a class like these, with its dialect and its migrations.
 """
 
 from __future__ import annotations
@@ -14,22 +15,47 @@ class Dialect(Protocol):
     """Parts of statements that databases write in different ways: see sqlite/dialect.py."""
 
     batch: int
-    in_list: str
+    in_numbers: str
+    in_texts: str
     is_number: str
     contains: str
     nested: str
 
+    @property
+    def restricted(self) -> str: ...
+    def fact(self, value: Any) -> Any: ...
+    def comparable(self, values: Iterable[Any]) -> str: ...
     def list(self, values: Iterable[int | str]) -> Any: ...
     def elements(self, column: str, name: str) -> str: ...
-    def join_texts(self, column: str) -> str: ...
+    def join_texts(self, column: str, by: str | None = None) -> str: ...
     def last_number(self, table: str) -> str: ...
     def select_by_number(self, columns: str, count: int) -> str: ...
+
+
+class Lock(Protocol):
+    """Who may write."""
+
+    @property
+    def taken(self) -> bool:
+        """Whether this process writes, or has written."""
+
+    def take(self) -> None:
+        """Be about to write; or raise."""
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Nobody else publishes, forgets or protects meanwhile, in any process."""
+
+    def take_if_free(self) -> AbstractContextManager[bool]:
+        """The same without waiting; False where another process is at it, or nobody can write."""
 
 
 class Database(Protocol):
     name: str
     """By which it signs what it writes."""
     dialect: Dialect
+
+    @property
+    def lock(self) -> Lock: ...
 
     @property
     def version(self) -> int:
@@ -53,6 +79,9 @@ class Database(Protocol):
     def read(self) -> AbstractContextManager[None]:
         """Several reads of one state."""
 
+    def one_state(self) -> AbstractContextManager[None]:
+        """The same for long, inside of which others read; for who writes."""
+
     def write(self) -> AbstractContextManager[None]:
         """All that is written inside, or nothing. Nested calls join the outer one."""
 
@@ -72,5 +101,8 @@ class Database(Protocol):
         """Leave no copy of deleted rows in the free space of these tables, after one more statement, all in one
         transaction."""
 
-    def empty_log(self, patience: float) -> bool:
-        """Leave nothing in the write-ahead log; False where a reader still needs some after so many seconds."""
+    def empty_log(self, tables: Sequence[str], patience: float) -> bool:
+        """Leave no copy of deleted rows of these tables where readers of earlier states find them; False where one
+        still reads them after so many seconds."""
+
+    def close(self) -> None: ...

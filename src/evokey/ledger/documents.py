@@ -19,8 +19,6 @@ from evokey.ledger.writers import Writers
 from evokey.types import Document, Numbers, Section, Vectors
 
 NOTHING: Numbers = np.zeros(0, np.int64)
-RESTRICTED = "SELECT number FROM facts WHERE field = ? AND value NOT IN ('', 0)"
-"""The numbers of restricted documents, some of them more than once. SQLite has 0 for false."""
 FILTERS = 8
 """Filters whose documents are remembered: callers ask again and again with the same few."""
 BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
@@ -160,7 +158,7 @@ class Documents:
     def count_empty(self, among: Sequence[int] | None = None) -> int:
         sql, values = "SELECT count(*) FROM documents WHERE trim(title || text, ?) = ''", [BLANKS]
         if among is not None:
-            sql += f" AND number {self._db.dialect.in_list}"
+            sql += f" AND number {self._db.dialect.in_numbers}"
             values.append(self._db.dialect.list(among))
         return int(self._db.one(sql, values)[0])
 
@@ -198,8 +196,10 @@ class Documents:
         if len(texts) > 1:
             return NOTHING
         alike = f"NOT ({self._db.dialect.is_number})" if True in texts else self._db.dialect.is_number
-        conditions = " AND ".join(f"value {one.operator} ?" for one in bounds)
-        values = (bounds[0].field, *(one.value for one in bounds))
+        sql = self._db.dialect
+        column = sql.comparable([one.value for one in bounds])
+        conditions = " AND ".join(f"{column} {one.operator} ?" for one in bounds)
+        values = (bounds[0].field, *(sql.fact(one.value) for one in bounds))
         return self._stating(f"field = ? AND {alike} AND {conditions}", values)
 
     def _compare(self, compared: Compare) -> Numbers:
@@ -224,19 +224,20 @@ class Documents:
         return self._stating(f"field = ? AND {text}", (compared.field, compared.value))
 
     def _equal(self, compared: Compare) -> Numbers:
-        values = [value for value in compared.values if value is not None]
+        values, sql = [value for value in compared.values if value is not None], self._db.dialect
+        column = sql.comparable(values)
         if len(values) == 1:
-            found = self._stating("field = ? AND value = ?", (compared.field, values[0]))
+            found = self._stating(f"field = ? AND {column} = ?", (compared.field, sql.fact(values[0])))
         else:
-            sql = "SELECT number FROM facts WHERE value IN {} AND field = ?"
-            found = _sorted(self._db.find(sql, values, compared.field))
+            one_of = f"SELECT number FROM facts WHERE {column} IN {{}} AND field = ?"
+            found = _sorted(self._db.find(one_of, map(sql.fact, values), compared.field))
         if len(values) < len(compared.values):
             found = np.union1d(found, self._others(self._holding(compared.field)))
         return found
 
     def restricted(self, field: str) -> Numbers:
         """Numbers of the documents whose metadata has this field, neither empty nor false; sorted."""
-        return _sorted(self._db.all(RESTRICTED, (field,)))
+        return _sorted(self._db.all(self._db.dialect.restricted, (field,)))
 
     def nested(self, field: str) -> str | None:
         """The id of a document whose metadata holds an object under this field, which has no value of its own."""
@@ -271,7 +272,8 @@ class Documents:
         self._state_facts(number, document)
 
     def _state_facts(self, number: int, document: Document) -> None:
-        self._db.run_many("INSERT INTO facts VALUES (?,?,?)", [(number, *fact) for fact in facts(document.metadata)])
+        rows = [(number, field, self._db.dialect.fact(value)) for field, value in facts(document.metadata)]
+        self._db.run_many("INSERT INTO facts VALUES (?,?,?)", rows)
 
     def _drop(self, numbers: Sequence[int]) -> None:
         self._carried.sign(numbers)

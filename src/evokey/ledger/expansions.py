@@ -73,7 +73,7 @@ class Expansions:
     def forget(self, queries: Sequence[str]) -> set[str]:
         """Erase the expansions of these, and those that others were given because of them. Returns their units."""
         sql = self._db.dialect
-        gone, values = f"WHERE query {sql.in_list} OR alike {sql.in_list}", (sql.list(queries),) * 2
+        gone, values = f"WHERE query {sql.in_texts} OR alike {sql.in_texts}", (sql.list(queries),) * 2
         with self._db.write():
             rows = self._db.all(f"SELECT units FROM expansions {gone}", values)
             self._db.run(f"DELETE FROM expansions {gone}", values)

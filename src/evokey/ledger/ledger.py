@@ -1,7 +1,8 @@
 """The ledger: what a memory knows for good, in tables of one database. Everything else is derived from it.
 
 Nobody outside of this room sees the database. Several reads of one state go inside `read`, and what must be written
-together inside `write`. Writing takes a lock that one process has at a time, and keeps it until `close`.
+together inside `write`. In a directory, one process writes, from its first write until `close`. In PostgreSQL all may:
+transactions that write go one after the other, and what takes longer than a transaction goes inside `exclusive`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Self
 
+from evokey.ledger.database import Database
 from evokey.ledger.documents import Documents
 from evokey.ledger.epochs import Epochs
 from evokey.ledger.expansions import Expansions
-from evokey.ledger.forgets import Forgets
+from evokey.ledger.forgets import TABLES, Forgets
 from evokey.ledger.lessons import Lessons
 from evokey.ledger.pools import Pools
 from evokey.ledger.protection import ProtectedQueries
@@ -27,9 +29,10 @@ from evokey.ledger.writers import Writers
 
 
 class Ledger:
-    def __init__(self, folder: Path, *, traffic: int = 0) -> None:
-        """traffic: how many of the queries that are searched are kept."""
-        self._database = database = SQLite(folder)
+    def __init__(self, home: Path | Database, *, traffic: int = 0) -> None:
+        """home: the folder of the memory, or the database it is in. traffic: how many of the queries that are searched
+        are kept."""
+        self._database = database = SQLite(home) if isinstance(home, Path) else home
         self.documents, self.sources = Documents(database), Sources(database)
         self.words = Words(self.documents)
         self.writers = Writers(database)
@@ -39,6 +42,11 @@ class Ledger:
         self.forgets = Forgets(database)
         self.traffic = Traffic(database, traffic)
         self.shown, self.ratings = ShownResults(database), Ratings(database)
+
+    @property
+    def shared(self) -> bool:
+        """Whether several processes may write."""
+        return not isinstance(self._database, SQLite)
 
     @property
     def version(self) -> int:
@@ -58,25 +66,33 @@ class Ledger:
         """Whether this thread is inside of `write`."""
         return self._database.in_write
 
+    def one_state(self) -> AbstractContextManager[None]:
+        """All that this thread reads is of one state, for as long as evolving takes; for who writes."""
+        return self._database.one_state()
+
     def lock(self) -> None:
-        """Become the one process that writes, until close."""
+        """Be a process that writes, until close: in a directory, the only one."""
         self._database.lock.take()
 
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Nobody else publishes, forgets or protects meanwhile, in any process."""
+        return self._database.lock.exclusive()
+
     def lock_if_free(self) -> AbstractContextManager[bool]:
-        """The same for a moment; False where another process writes, or nobody can. Who has the lock keeps it."""
+        """The same without waiting; False where another process is at it, or nobody can write."""
         return self._database.lock.take_if_free()
 
     @property
     def locked(self) -> bool:
-        """Whether this is the process that writes."""
+        """Whether this is a process that writes."""
         return self._database.lock.taken
 
     def scrub(self, patience: float) -> bool:
-        """Leave no copy of what was forgotten, in free space or in the write-ahead log; False where another process
-        still reads that log after so many seconds."""
+        """Leave no copy of what was forgotten, in free space or in SQLite's write-ahead log; False where another
+        process still reads a state that has it after so many seconds."""
         if self.forgets.erasures():
             self.forgets.clean()
-        return self._database.empty_log(patience)
+        return self._database.empty_log(TABLES, patience)
 
     def close(self) -> None:
         self._database.close()

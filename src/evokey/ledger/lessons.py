@@ -11,7 +11,6 @@ import numpy as np
 
 from evokey.ledger.carried import HOLDS, Carried
 from evokey.ledger.database import Database
-from evokey.ledger.documents import RESTRICTED
 from evokey.ledger.passages import Passages, Spans
 from evokey.types import Lesson, Vectors, Verdict
 
@@ -40,10 +39,6 @@ class Vote(NamedTuple):
 Omitted = frozenset[int]
 """Numbers of lessons that are left out, of those up to some number."""
 NONE: Omitted = frozenset()
-
-
-PUBLIC = f"v.document IN (SELECT id FROM documents WHERE number NOT IN ({RESTRICTED}))"
-"""A verdict on a document that is here and not restricted."""
 
 
 class Lessons:
@@ -179,7 +174,7 @@ class Lessons:
     def unit_lessons(self, up_to: int, omitted: Omitted = NONE) -> list[tuple[str, Sequence[str], Sequence[int]]]:
         """Lessons with expansion units: a query, its units, and the documents (numbers) that it holds for today."""
         within, values = self._within("l.number", up_to, omitted)
-        numbers = self._db.dialect.join_texts("d.number")
+        numbers = self._db.dialect.join_texts("d.number", by="v.document")
         rows = self._db.all(
             f"SELECT l.query, l.units, {numbers} FROM lessons l JOIN verdicts v ON v.lesson = l.number "
             f"{HOLDS} WHERE {within} AND l.units != '[]' GROUP BY l.number ORDER BY l.number",
@@ -189,13 +184,13 @@ class Lessons:
 
     def restricted(self, field: str) -> frozenset[int]:
         """Of the documents that lessons hold for, the restricted ones."""
-        sql = f"SELECT DISTINCT d.number FROM verdicts v {HOLDS} WHERE d.number IN ({RESTRICTED})"
+        sql = f"SELECT DISTINCT d.number FROM verdicts v {HOLDS} WHERE d.number IN ({self._db.dialect.restricted})"
         return frozenset(row[0] for row in self._db.all(sql, (field,)))
 
     def right(self, query: str, restricted: str | None = None) -> set[str]:
         """Documents that were verified right for a query, whatever they say now, by lessons that are not on hold; where
         some documents are restricted (by that field), the public ones that are here."""
-        public = "" if restricted is None else f" AND {PUBLIC}"
+        public = "" if restricted is None else f" AND {self._public}"
         rows = self._db.all(
             "SELECT v.document FROM lessons l JOIN verdicts v ON v.lesson = l.number "
             f"WHERE l.query = ? AND v.grade > 0 AND l.number NOT IN ({HELD}){public}",
@@ -216,21 +211,17 @@ class Lessons:
         """Query vectors that callers handed in, of queries in lessons after a number; of several for one query the
         smallest, whatever came first, and one on hold only where there is no other."""
         rows = self._db.all(
-            f"SELECT query, number IN ({HELD}) AS waits, min(vector) FROM lessons WHERE vector IS NOT NULL "
-            "AND query IN (SELECT query FROM lessons WHERE number > ?) GROUP BY query, waits ORDER BY waits DESC",
+            f"SELECT query, number IN ({HELD}), vector FROM lessons WHERE vector IS NOT NULL "
+            "AND query IN (SELECT query FROM lessons WHERE number > ?)",
             (after,),
         )
-        return {query: np.frombuffer(blob, np.float32) for query, _, blob in rows}
+        return _one_of_each(rows)
 
     def public_vectors(self, restricted: str) -> dict[str, Vectors]:
         """The same, of the lessons that hold for some document that is not restricted (by that field)."""
-        holds = f"EXISTS (SELECT 1 FROM verdicts v {HOLDS} WHERE v.lesson = l.number AND {PUBLIC})"
-        rows = self._db.all(
-            f"SELECT query, number IN ({HELD}) AS waits, min(vector) FROM lessons l "
-            f"WHERE vector IS NOT NULL AND {holds} GROUP BY query, waits ORDER BY waits DESC",
-            (restricted,),
-        )
-        return {query: np.frombuffer(blob, np.float32) for query, _, blob in rows}
+        holds = f"EXISTS (SELECT 1 FROM verdicts v {HOLDS} WHERE v.lesson = l.number AND {self._public})"
+        sql = f"SELECT query, number IN ({HELD}), vector FROM lessons l WHERE vector IS NOT NULL AND {holds}"
+        return _one_of_each(self._db.all(sql, (restricted,)))
 
     def mark(self, number: int) -> tuple[int, Any, Omitted]:
         """How many lessons there are up to a number, what the last of them was, and which are on hold: less or other
@@ -288,7 +279,7 @@ class Lessons:
         holding = f"SELECT count(*) FROM verdicts v {HOLDS}"
         if among is None:
             return int(self._db.one(f"SELECT (SELECT count(*) FROM verdicts) - ({holding})")[0])
-        inside, values = f"WHERE d.number {self._db.dialect.in_list}", [self._db.dialect.list(among)] * 2
+        inside, values = f"WHERE d.number {self._db.dialect.in_numbers}", [self._db.dialect.list(among)] * 2
         all_ = f"SELECT count(*) FROM verdicts v JOIN documents d ON d.id = v.document {inside}"
         return int(self._db.one(f"SELECT ({all_}) - ({holding} {inside})", values)[0])
 
@@ -321,17 +312,31 @@ class Lessons:
         return len(touched)
 
     @property
+    def _public(self) -> str:
+        """A condition: a verdict on a document that is here and not restricted, by the field that is given."""
+        return f"v.document IN (SELECT id FROM documents WHERE number NOT IN ({self._db.dialect.restricted}))"
+
+    @property
     def _about(self) -> str:
         """A condition: a lesson that names some of the documents whose numbers are given."""
         naming = "SELECT v.lesson FROM verdicts v JOIN documents d ON d.id = v.document"
-        return f"number IN ({naming} WHERE d.number {self._db.dialect.in_list})"
+        return f"number IN ({naming} WHERE d.number {self._db.dialect.in_numbers})"
 
     def _within(self, column: str, up_to: int, omitted: Omitted) -> tuple[str, tuple[Any, ...]]:
         """A condition, and its values: the lessons up to a number without those that are omitted."""
         if not omitted:
             return f"{column} <= ?", (up_to,)
         sql = self._db.dialect
-        return f"{column} <= ? AND {column} NOT {sql.in_list}", (up_to, sql.list(sorted(omitted)))
+        return f"{column} <= ? AND {column} NOT {sql.in_numbers}", (up_to, sql.list(sorted(omitted)))
+
+
+def _one_of_each(rows: Iterable[tuple[str, bool, bytes]]) -> dict[str, Vectors]:
+    """Of rows with a query, whether its lesson is on hold, and a vector: the smallest of each query, not on hold if
+    there is one."""
+    found: dict[str, tuple[bool, bytes]] = {}
+    for query, waits, blob in rows:
+        found[query] = min(found.get(query, (True, blob)), (bool(waits), blob))
+    return {query: np.frombuffer(blob, np.float32) for query, (_, blob) in found.items()}
 
 
 HELD = "SELECT lesson FROM held"

@@ -72,9 +72,9 @@ class Traffic:
             return
         sql, named = self._db.dialect, (self._db.dialect.list(queries),)
         with self._db.write():
-            self._db.run(f"DELETE FROM traffic WHERE query {sql.in_list}", named)
+            self._db.run(f"DELETE FROM traffic WHERE query {sql.in_texts}", named)
             self._db.run(
-                f"DELETE FROM pools WHERE query {sql.in_list} "
+                f"DELETE FROM pools WHERE query {sql.in_texts} "
                 "AND query NOT IN (SELECT query FROM lessons UNION SELECT query FROM pins)",
                 named,
             )

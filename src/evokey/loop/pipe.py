@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from evokey.postgres.address import Address
+
 
 @dataclass
 class Thinker:
     """The other process: it opens the memory, and answers what it is asked."""
 
-    folder: Path
+    place: Path | Address
+    """Of the memory. It is told by the pipe: arguments of a process are seen by everybody on the machine."""
     allow: Sequence[str] = ()
     """What its opening may reach: the same that was allowed here."""
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
@@ -47,12 +50,14 @@ class Thinker:
         if self._stopped:
             raise EOFError("stopped")
         if self._process is None:
-            command = [sys.executable, "-m", "evokey.loop.thinker", str(self.folder), *self.allow]
+            command = [sys.executable, "-m", "evokey.loop.thinker"]
             source = str(Path(__file__).parents[2])
             path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
             )
+            assert self._process.stdin is not None
+            send(self._process.stdin, (self.place, list(self.allow)))
         return self._process
 
 

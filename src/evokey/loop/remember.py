@@ -71,6 +71,7 @@ class Recorder:
         )
         public = [id for id, grade in said.grades.items() if grade > 0 and numbers[id] not in apart]
         with ledger.write():
+            self.index.catch_up()  # where several write, another may have been first
             new = Lesson(0, said.query, tuple(said.units), verdicts, said.actor, said.by, self.now())
             lesson = ledger.lessons.append(new, said.vector, self._retrieve(said))
             self.expanding().check_intent(said.query, public)

@@ -1,22 +1,21 @@
-"""The process of a background learner, asked by its pipes: python -m evokey.loop.thinker FOLDER ALLOWED…"""
+"""The process of a background learner, asked by its pipes; the first that it is told is where the memory is."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
 from evokey import memory as memory_
 from evokey.loop.pipe import receive, send
 
 
-def main(folder: Path, allow: Sequence[str]) -> None:
+def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not get among the answers
     if hasattr(os, "nice"):
         os.nice(10)
-    with memory_.open(folder, allow=allow) as memory:
+    place, allow = receive(sys.stdin.buffer)
+    with memory_.open(place, allow=allow) as memory:
         while True:
             try:
                 what, arguments = receive(sys.stdin.buffer)
@@ -31,4 +30,4 @@ def main(folder: Path, allow: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main()

@@ -24,6 +24,7 @@ from evokey.evolution.publishing import Draft
 from evokey.evolution.saturation import Saturation
 from evokey.loop.pipe import Thinker
 from evokey.loop.think import Thought
+from evokey.postgres.address import Address
 from evokey.settings import Settings, required_allowances
 from evokey.types import EpochReport, LearnReport
 
@@ -202,14 +203,14 @@ class Learner:
             self.progress.epochs += 1
 
 
-def make_thinker(folder: Path, settings: Settings) -> Thinker:
-    """A process that opens the memory in this folder, and is allowed what this one is."""
+def make_thinker(folder: Path, settings: Settings, address: Address | None = None) -> Thinker:
+    """A process that opens the memory in this folder, or at this address, and is allowed what this one is."""
     if settings.objects:
         raise InvalidSettings(
             "a separate process cannot use the objects that this memory was opened with: "
             f"{', '.join(sorted(kind for kind, _ in settings.objects))}. Name them by 'module:Class' instead"
         )
-    return Thinker(folder, required_allowances(settings, folder))
+    return Thinker(address or folder, required_allowances(settings, folder))
 
 
 def shortfall(report: LearnReport) -> float:

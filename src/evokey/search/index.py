@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -199,8 +199,14 @@ class Index:
     @contextmanager
     def steady(self) -> Iterator[None]:
         """To look at a memory as a whole. What others write meanwhile is taken up afterwards; searches go on."""
-        with self._mutex:
+        with self._mutex, self._ledger.one_state():
             self.catch_up()
+            yield
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """The same where several processes write. Where only this one does, nothing comes meanwhile: nobody waits."""
+        with self.steady() if self._ledger.shared else nullcontext():
             yield
 
     @property
@@ -282,7 +288,12 @@ class Index:
         watch = Watch(len(entries), len(self._retrievers), progress)
         costly = any(one.cost != "nothing" for one in self._retrievers)
         twins = self._ledger.documents.twins(entries) if costly else {}
-        self._ready = {one.name: self._encode(one, entries, twins, watch) for one in self._retrievers}
+        for one in self._retrievers:
+            made = self._encode(one, entries, twins, watch)
+            if getattr(one.store, "transactional", False):
+                _write(one, made)  # who sees the documents finds them
+            else:
+                self._ready[one.name] = made
 
     def _encode(
         self, retriever: Retriever, entries: Sequence[Entry], twins: Mapping[int, int], watch: Watch

@@ -9,6 +9,7 @@ from evokey.settings.opening import (
     read_whole,
     required_allowances,
     resolve,
+    resolve_shared,
     write_new,
 )
 from evokey.settings.toml import FILE, place, read, to_toml
@@ -36,6 +37,7 @@ __all__ = [
     "read_whole",
     "required_allowances",
     "resolve",
+    "resolve_shared",
     "settings_of",
     "spell",
     "to_toml",

@@ -31,14 +31,15 @@ def _build(settings: Settings, kind: str, described: Options, **around: Any) -> 
     return settings.objects[kind, str(described["class"])]
 
 
-def build_retrievers(settings: Settings, folder: Path) -> list[Retriever]:
-    return [_build_retriever(settings, one, folder / "keys" / one.name) for one in settings.retrievers]
+def build_retrievers(settings: Settings, folder: Path, database: object = None) -> list[Retriever]:
+    """database: the one that the memory is in, if it is in one."""
+    return [_build_retriever(settings, one, folder / "keys" / one.name, database) for one in settings.retrievers]
 
 
-def _build_retriever(settings: Settings, one: RetrieverSettings, folder: Path) -> Retriever:
+def _build_retriever(settings: Settings, one: RetrieverSettings, folder: Path, database: object) -> Retriever:
     described = one.encoder if one.encoder["name"] == OBJECT else options_of(one.encoder, settings.format)
     encoder = _build(settings, "encoder", {**described, "name": one.encoder["name"]})
-    keys, store = _build(settings, "keys", one.keys), _build_store(settings, one, Space(folder, encoder))
+    keys, store = _build(settings, "keys", one.keys), _build_store(settings, one, Space(folder, encoder, database))
     kind = GivenRetriever if one.encoder["name"] == "given" else RETRIEVERS[encoder.kind]
     return kind(one.name, encoder, keys, folder, store)
 

@@ -12,13 +12,28 @@ from pathlib import Path
 from typing import Any
 
 from evokey.errors import InvalidSettings, NotAMemory
-from evokey.registry import OBJECT, Described, Options, name_and_options
+from evokey.ledger.shared import Shared
+from evokey.registry import OBJECT, Described, Options, encoder_cost, name_and_options
 from evokey.settings import trust
 from evokey.settings.toml import FILE, describes, load, place, read, to_toml
-from evokey.settings.values import FORMAT, PARTS, Settings, check, check_objects, list_encoders, settings_of, spell
+from evokey.settings.values import (
+    ENCODERS,
+    FORMAT,
+    PARTS,
+    Settings,
+    check,
+    check_objects,
+    collect_objects,
+    encoder_kind,
+    list_encoders,
+    settings_of,
+    spell,
+)
 from evokey.stores.segments import write_synced
 
 log = logging.getLogger("evokey")
+EMBEDDED = ("flat", "sparse", "late", "ann")
+"""Stores that keep their keys in a folder of one machine."""
 OTHERWISE = "Open it without settings, or make a new memory in another directory."
 OWN = re.compile(
     r"ledger\.(commits|sum|sqlite(-wal|-shm|-journal)?)|writer\.(lock|json)|keys(\.lost)?|evokey\.\d+\.tmp"
@@ -51,6 +66,62 @@ def resolve(path: Path, said: Mapping[str, Any], allow: Sequence[str] = ()) -> t
             f"{folder} was made with {describe(stored)}; {path} now says {describe(described)}. {OTHERWISE}"
         )
     return folder, _compare(folder, stored, said)
+
+
+def resolve_shared(database: Shared, said: Mapping[str, Any], allow: Sequence[str] = ()) -> tuple[Path, Settings]:
+    """The folder on this machine for what is derived from a shared memory, and the settings of the memory: its own, or
+    those of a new one. What the database says reaches nothing here that is not allowed."""
+    folder = cache_folder() / "shared" / database.id
+    stored = _copy_settings(database, folder)
+    settings = resolve(folder, said if stored else _share_keys(said), allow)[1]
+    if stored:
+        return folder, settings
+    _check_shared(settings)
+    if database.keep_settings(to_toml(settings)) == to_toml(settings):
+        _copy_settings(database, folder)
+        trust.record(folder, required_allowances(settings, folder))
+        return folder, settings
+    return resolve_shared(database, said, allow)  # another process has made it meanwhile
+
+
+def _copy_settings(database: Shared, folder: Path) -> bool:
+    """Write what the database says to a file; False where it says nothing yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    told, file = database.settings, folder / FILE
+    if told is None:
+        file.unlink(missing_ok=True)
+        return False
+    if not file.exists() or file.read_text("utf-8") != told:
+        making = folder / f"evokey.{os.getpid()}.tmp"
+        write_synced(making, told.encode())
+        making.replace(file)
+    return True
+
+
+def cache_folder() -> Path:
+    """Of this user, for what can be made again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "evokey"
+
+
+def _share_keys(said: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Dense keys of a shared memory are in its database, unless the user says where."""
+    objects = collect_objects(said)
+    encoders = [spell("encoder", one) for one in list_encoders(said.get("encoder")) or list(ENCODERS)]
+    dense = any(encoder_kind(one, objects) == "dense" for one in encoders)
+    return {"store": "pgvector", **said} if dense else said
+
+
+def _check_shared(settings: Settings) -> None:
+    """Keys that cost something are made once: not on every machine."""
+    for one in settings.retrievers:
+        if one.store is None or one.store["name"] not in EMBEDDED or one.encoder["name"] == OBJECT:
+            continue
+        if encoder_cost(*name_and_options(one.encoder)) != "nothing":
+            raise InvalidSettings(
+                f"encoder {one.name!r} takes time or money, and store {one.store['name']!r} would make its keys again "
+                f"on every machine. In a database, use a dense encoder with store 'pgvector'; or keep this memory in a "
+                f"directory"
+            )
 
 
 def _spell_all(said: Mapping[str, Any]) -> list[tuple[str, Options]]:

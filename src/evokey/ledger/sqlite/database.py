@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from importlib import resources
 from pathlib import Path
 from time import monotonic
@@ -205,6 +205,10 @@ class SQLite:
                 if connection.in_transaction:
                     connection.execute("COMMIT")
 
+    def one_state(self) -> AbstractContextManager[None]:
+        """Nobody but this process writes, so there is no other one."""
+        return nullcontext()
+
     @contextmanager
     def _for_reading(self) -> Iterator[sqlite3.Connection]:
         try:
@@ -283,7 +287,8 @@ class SQLite:
             finally:
                 self._writer.execute("PRAGMA foreign_keys = ON")
 
-    def empty_log(self, patience: float) -> bool:
+    def empty_log(self, tables: Sequence[str], patience: float) -> bool:
+        """The write-ahead log has all tables."""
         with self._writing:
             try:
                 self._writer.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 
 class SQLiteDialect:
     batch = 500
     """Values in one statement: below every SQLite's limit."""
-    in_list = "IN (SELECT value FROM json_each(?))"
-    """A condition on a list, which is one value: see `list`."""
+    in_numbers = in_texts = "IN (SELECT value FROM json_each(?))"
+    """Conditions on a list, which is one value: see `list`."""
+    restricted = "SELECT number FROM facts WHERE field = ? AND value NOT IN ('', 0)"
+    """Numbers of the documents whose metadata has a field, neither empty nor false; some more than once."""
     is_number = "typeof(value) != 'text'"
     """Whether a fact is a number or a truth value."""
     contains = "instr(value, ?) > 0"
@@ -26,6 +29,14 @@ class SQLiteDialect:
     )
     """Documents whose metadata holds an object, or a list in a list, under a field."""
 
+    def fact(self, value: Any) -> Any:
+        """A value of metadata as it is stored."""
+        return value
+
+    def comparable(self, values: Iterable[Any]) -> str:
+        """The column of facts to compare with these values."""
+        return "value"
+
     def list(self, values: Iterable[int | str]) -> str:
         return json.dumps(list(values))
 
@@ -33,8 +44,9 @@ class SQLiteDialect:
         """A table with a row for each element of a JSON list: its key (the place in the list) and its value."""
         return f"json_each({column}) {name}"
 
-    def join_texts(self, column: str) -> str:
-        """The values of a group in one text, with commas between them."""
+    def join_texts(self, column: str, by: str | None = None) -> str:
+        """The values of a group in one text, with commas between them. SQLite takes rows in the order of the primary
+        key by which it finds them, so `by` needs no word here."""
         return f"group_concat({column})"
 
     def last_number(self, table: str) -> str:

@@ -50,6 +50,12 @@ class WriterLock:
             (self._folder / HOLDER).write_text(json.dumps(note))
 
     @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """The lock is one for all that is written."""
+        self.take()
+        yield
+
+    @contextmanager
     def take_if_free(self) -> Iterator[bool]:
         """For a moment; False where another process has it, or nobody can. Who has it already keeps it."""
         if self._lock.is_locked:

