@@ -10,7 +10,6 @@ from importlib import resources
 from typing import Any
 
 
-
 def migrations() -> list[tuple[str, str]]:
     """(name, SQL) in order. The names of those applied are kept in the schema."""
     folder = resources.files("evokey.ledger.postgres") / "migrations"
