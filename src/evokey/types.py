@@ -401,6 +401,10 @@ class Choice:
     """The newest document that a dense lens may use as an anchor."""
     demotion: float = 0.0
     """γ: how far keys move away from queries for which they were wrong; 0 leaves them."""
+    half_life: float = 0.0
+    """The days after which a lesson counts half, counted back from the newest lesson; 0: all count the same."""
+    locality: float = 0.0
+    """τ or θ: taught texts count only for questions that are really similar to them (local keys); 0: for all."""
     sharpness: float = 0.0
     """What was learned counts by P^s, P the probability that a question is about something taught; 0: it counts
     fully."""
@@ -413,9 +417,14 @@ class Choice:
         return None if self.lens_parameter is None else (self.lens_parameter, self.gate_quantile)
 
     @property
-    def move(self) -> tuple[float, float, float, float]:
-        """How keys move: β, η, λ and γ."""
-        return self.spread, self.unit_weight, self.step, self.demotion
+    def credit(self) -> tuple[float, float, float]:
+        """How lessons are credited: β, η and how soon they lose weight."""
+        return self.spread, self.unit_weight, self.half_life
+
+    @property
+    def move(self) -> tuple[float, float, float, float, float, float]:
+        """How keys move: the credit, how locally, λ and γ."""
+        return *self.credit, self.locality, self.step, self.demotion
 
     @property
     def effective_penalty(self) -> float:

@@ -26,6 +26,7 @@ LENSED = {
     "dense": [(ridge, gate) for ridge in RIDGES for gate in (OPEN, CAUTIOUS)],
     "sparse": [(strength, OPEN) for strength in STRENGTHS],
 }
+HALF_LIVES, LOCALITIES = (0.0, 0.0, 10.0), (0.0, 0.0, 0.3)
 SHARPNESS = (0.0, 0.0, 1.0, 2.0)
 PLACES = (None, 0.5, 1.0, 1.0)
 NEAR = (-1.0, 0.2345, 0.5432, 0.8765)
@@ -58,7 +59,8 @@ def _still(lot: random.Random) -> Choice:
     choice = Choice(lot.choice(SPREADS), lot.choice(STEPS), lot.choice(UNITS), lot.choice(PENALTIES))
     sharpness = lot.choice(SHARPNESS)
     gate = tuple(round(lot.uniform(-2.0, 2.0), 3) for _ in range(1 + SIGNALS)) if sharpness else ()
-    return replace(choice, demotion=lot.choice(DEMOTIONS), sharpness=sharpness, gate_weights=gate)
+    choice = replace(choice, demotion=lot.choice(DEMOTIONS), sharpness=sharpness, gate_weights=gate)
+    return replace(choice, half_life=lot.choice(HALF_LIVES), locality=lot.choice(LOCALITIES))
 
 
 def _turned(retriever: Retriever, choice: Choice, lot: random.Random) -> Choice:

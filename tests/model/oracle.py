@@ -59,6 +59,8 @@ class Lesson:
     units: tuple[str, ...]
     actor: str | None
     verdicts: Mapping[str, Verdict]
+    time: float
+    """In days."""
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,7 @@ class Learned:
         wrong: Grades,
         units: Mapping[str, Sequence[str]],
         weights: Mapping[tuple[str, str], float],
+        ages: Mapping[tuple[str, str], float],
         choice: Choice,
         anchors: Iterable[str],
     ) -> None:
@@ -241,6 +244,7 @@ class Learned:
         for query, credited in grades.items():
             for id in credited.keys() & retriever.rows.keys():
                 omega = credited[id] * weights.get((query, id), 1.0) * len(credited) ** -choice.spread
+                omega *= 0.5 ** (ages[query, id] / choice.half_life) if choice.half_life else 1.0
                 self._teach(id, query, omega)
                 for unit, share in _shares(retriever, units.get(query, ()), id):
                     self._teach(id, unit, omega * choice.unit_weight * share)
@@ -318,8 +322,17 @@ class Learned:
             if id in said and scale:
                 share = scale / (masses[id] + median(masses.values()))
                 pulls += [(share * omega, self._retriever.row(text)) for text, omega in sorted(said[id].items())]
+        if self._choice.locality:
+            return base + sum(alpha * self._local(question, row) for alpha, row in pulls)
         drawn = base + sum(alpha * question.score(row) for alpha, row in pulls)
         return drawn / self._retriever.norm(self._retriever.rows[id], pulls) if pulls else base
+
+    def _local(self, question: Question, row: Any) -> float:
+        """How much of a text counts for a question."""
+        alike, width = question.score(row), self._choice.locality
+        if isinstance(self._retriever, Dense):
+            return math.exp((alike - 1) / width)
+        return max(alike - width * question.self_similarity, 0.0)
 
 
 class Oracle:
@@ -364,11 +377,17 @@ class Oracle:
     # ---- lessons
 
     def teach(
-        self, number: int, query: str, grades: Mapping[str, float], units: Sequence[str] = (), actor: str | None = None
+        self,
+        number: int,
+        query: str,
+        grades: Mapping[str, float],
+        units: Sequence[str] = (),
+        actor: str | None = None,
+        time: float = 0.0,
     ) -> None:
         self._worked_out.clear()
         verdicts = {id: Verdict(grade, content(self.documents[id])) for id, grade in grades.items()}
-        self.lessons.append(Lesson(number, query.strip(), tuple(unit.strip() for unit in units), actor, verdicts))
+        self.lessons.append(Lesson(number, query.strip(), tuple(unit.strip() for unit in units), actor, verdicts, time))
 
     def forget(self, query: str | None = None, actor: str | None = None, document: str | None = None) -> int:
         """Returns how many lessons were touched."""
@@ -382,7 +401,7 @@ class Oracle:
             count += 1
             left = {id: said for id, said in lesson.verdicts.items() if document is not None and id != document}
             if left:
-                kept.append(Lesson(lesson.number, lesson.query, lesson.units, lesson.actor, left))
+                kept.append(replace(lesson, verdicts=left))
         self.lessons = kept
         self.held &= {lesson.number for lesson in kept}
         return count
@@ -444,6 +463,17 @@ class Oracle:
             share = 1.0 if who is None else min(1.0, 3 / count[id, who, right])
             found[query, id] = min(1.0, found.get((query, id), 0.0) + share)
         return found
+
+    def ages(self, numbers: frozenset[int], left_out: LeftOut) -> dict[tuple[str, str], float]:
+        """How much older than the newest verdict the last on each query and document is."""
+        latest: dict[tuple[str, str], float] = {}
+        for lesson in self.lessons:
+            for id, said in lesson.verdicts.items():
+                heard = lesson.number in numbers and (lesson.number, id) not in left_out
+                if heard and self._holds(id, said):
+                    latest[lesson.query, id] = lesson.time
+        newest = max(latest.values(), default=0.0)
+        return {pair: newest - time for pair, time in latest.items()}
 
     def _judged(self, numbers: frozenset[int], left_out: LeftOut, side: int) -> Grades:
         votes = self._votes(numbers, left_out)
@@ -559,7 +589,7 @@ class Oracle:
         key = (name, choice, epoch.lessons, epoch.left_out)
         if key not in self._worked_out:
             heard = epoch.lessons, epoch.left_out
-            said = self.taught(*heard), self.wrong(*heard), self.units(*heard), self.evidence(*heard)
+            said = self.taught(*heard), self.wrong(*heard), self.units(*heard), self.evidence(*heard), self.ages(*heard)
             anchors = [id for id, number in self.numbers.items() if number <= choice.last_anchor]
             self._worked_out[key] = Learned(self._retriever(name), *said, choice, anchors)
         return self._worked_out[key]

@@ -51,6 +51,7 @@ FEW_GATE = (-4.0, 8.0, *[0.0] * 7)
 EXACT, CLOSE, NEAR = 1e-12, 1e-6, 1e-4
 """How far scores may be apart: of the untaught index, of what was taught, and through a lens, whose gate magnifies the
 rounding of single precision."""
+DAY = 86_400.0
 NAMED = 3
 """Taught queries that an explanation names as the reason why a question was turned."""
 SHM = Path("/dev/shm")
@@ -144,6 +145,8 @@ class Machine(RuleBasedStateMachine):
         self.oracle = Oracle([self.encoder] if isinstance(self.encoder, str) else self.encoder)
         self.protected: dict[str, dict[str, float]] = {}
         self.redacted = 0
+        self.day = 0
+        """A lesson a day."""
         self.seen: list[Document] = []
         self.numbers = 0
         """The largest number a lesson ever had."""
@@ -152,7 +155,7 @@ class Machine(RuleBasedStateMachine):
 
     def open(self, name: str = "kb") -> evokey.Memory:
         policy = {"name": "guarded", "lens": self.lens} if self.policy == "guarded" else self.policy
-        return evokey.open(self.home / name, encoder=self.encoder, policy=policy, now=lambda: 0.0)
+        return evokey.open(self.home / name, encoder=self.encoder, policy=policy, now=lambda: DAY * self.day)
 
     def teardown(self) -> None:
         self.writer.close()
@@ -205,18 +208,20 @@ class Machine(RuleBasedStateMachine):
         self.numbers = lesson.number
         grades = said["relevant"] | dict.fromkeys(said["irrelevant"], -1.0)
         assert {verdict.document: verdict.grade for verdict in lesson.verdicts} == grades
-        self.oracle.teach(lesson.number, said["query"], grades, said["units"], said["actor"])
+        self.oracle.teach(lesson.number, said["query"], grades, said["units"], said["actor"], lesson.time / DAY)
 
     @precondition(lambda self: self.oracle.documents)
     @rule(saying=sayings)
     def feedback(self, saying: Saying) -> None:
         said = saying.about(self.ids)
+        self.day += 1
         self.taught(self.writer.feedback(**said), said)
 
     @precondition(lambda self: self.oracle.documents)
     @rule(several=st.lists(sayings, min_size=1, max_size=4))
     def feedback_many(self, several: list[Saying]) -> None:
         said = [saying.about(self.ids) for saying in several]
+        self.day += 1
         for lesson, one in zip(self.writer.feedback_many(said), said, strict=True):
             self.taught(lesson, one)
 
@@ -360,7 +365,7 @@ class Machine(RuleBasedStateMachine):
     def twin(self, learned: frozenset[int]) -> evokey.Memory:
         """A new memory with the same documents, protected queries and traffic, and these of the lessons."""
         shutil.rmtree(self.home / "twin", ignore_errors=True)
-        twin = self.open("twin")
+        twin, today = self.open("twin"), self.day
         here: dict[str, Document] = {}
         for lesson in self.oracle.lessons:
             if lesson.number not in learned:
@@ -370,7 +375,9 @@ class Machine(RuleBasedStateMachine):
             here |= said
             grades = {id: verdict.grade for id, verdict in lesson.verdicts.items()}
             right = {id: grade for id, grade in grades.items() if grade >= 0}
+            self.day = int(lesson.time)
             twin.feedback(lesson.query, right, grades.keys() - right.keys(), units=lesson.units, actor=lesson.actor)
+        self.day = today
         twin.delete(here)
         twin.add(self.oracle.documents.values())
         for query, right in self.protected_now.items():

@@ -29,8 +29,9 @@ from evokey.search.overlay import Overlay, Touched
 from evokey.search.retriever import Retriever
 from evokey.types import Choice, Numbers, Scores, Vectors
 
-Credit = tuple[float, float]
-"""β and η: how the credit of a lesson is shared among its documents, and between the query and its units."""
+Credit = tuple[float, float, float]
+"""β and η: how the credit of a lesson is shared among its documents, and between the query and its units; and the days
+after which a lesson counts half (0: it does not lose weight)."""
 
 
 class RowWeights(NamedTuple):
@@ -154,7 +155,7 @@ class Attribution:
 
     def weights(self, spread: float, units: float) -> sparse.csr_array:
         """α for one β and η. Pairs without weight are left out: their texts are not kept as keys either."""
-        return self.row_weights((spread, units)).weights
+        return self.row_weights((spread, units, 0.0)).weights
 
     def row_weights(self, credit: Credit) -> RowWeights:
         omega, pairs, shape = self._omega(credit), self.pairs, (len(self.base), len(self.texts))
@@ -176,9 +177,10 @@ class Attribution:
         return self._omegas[credit]
 
     def _compute_omega(self, pairs: Pairs, credit: Credit) -> Scores:
-        spread, units = credit
+        spread, units, half_life = credit
         powers = np.arange(1, pairs.credited.max(initial=0) + 1) ** (-spread)  # few counts differ, and powers are slow
-        return np.asarray(pairs.grades * powers[pairs.credited.astype(np.int64) - 1] * self.text_weights(pairs, units))
+        omega = pairs.grades * powers[pairs.credited.astype(np.int64) - 1] * self.text_weights(pairs, units)
+        return np.asarray(omega * 0.5 ** (pairs.ages / half_life) if half_life else omega)
 
     def row_totals(self, matrix: sparse.csr_array) -> Scores:
         """Σω + c of each row; 1 where nothing was taught."""
@@ -295,9 +297,10 @@ class Attribution:
         if not choice.demotion and len(self.wrong.rows):  # documents that were only wrong are not touched then
             none = self.wrong.where(np.zeros(len(self.wrong.rows), bool))
             return self.restrict(self.pairs, none).overlay(choice, lens)
-        credit = choice.spread, choice.unit_weight
+        credit = choice.credit
         weights, totals = self.row_weights(credit)
-        moments = self.moments(credit, totals) if choice.step or choice.demotion else None
+        bent = (choice.step or choice.demotion) and not choice.locality
+        moments = self.moments(credit, totals) if bent else None
         norms = self.norms(choice.step, moments, choice.demotion)
         against = None
         if choice.demotion and self.wrong_rows is not None:

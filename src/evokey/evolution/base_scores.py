@@ -41,6 +41,10 @@ class BaseScores:
         """Scores of documents when keys move by λ times the pull of their texts; norms: of the moved keys."""
         return np.asarray(self.touched.best(self.block.grow(self.rows, pull, step, norms)), np.float32)
 
+    def localise(self, locality: float) -> Table:
+        """Likeness of the taught texts, as far as they count."""
+        return self.block.localise(self.texts, self.self_similarity, locality) if locality else self.texts
+
     @property
     def self_similarity(self) -> Table:
         """Of each query, as a column."""

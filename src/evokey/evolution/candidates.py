@@ -16,8 +16,8 @@ from evokey.evolution.tables import Mask, Table, tenth_best
 from evokey.scoring.block import ordinals
 from evokey.types import Choice, Numbers, Scores
 
-Move = tuple[float, float, float, float]
-"""β, η, λ and γ."""
+Move = tuple[float, float, float, float, float, float]
+"""β, η, how soon lessons lose weight, how locally, λ and γ."""
 
 
 @dataclass(frozen=True, slots=True)

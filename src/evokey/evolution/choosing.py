@@ -105,6 +105,11 @@ class Populations(Generic[T]):
         held_out = {one: some for one, some in self.held_out.items() if one == self.untaught or wanted(one)}
         return replace(self, held_out=held_out)
 
+    def among(self, queries: NDArray[np.bool_]) -> Populations[T]:
+        """The same for some of the held-out queries."""
+        some = [{one: scores[queries] for one, scores in of.items()} for of in (self.held_out, self.as_unrelated)]
+        return replace(self, held_out=some[0], related=self.related[queries], as_unrelated=some[1])
+
     def choose(self) -> T:
         """The best choice.
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evokey.evolution import gating
 from evokey.evolution.attribution import Attribution
-from evokey.evolution.choosing import Populations, join_folds, safe_choices
+from evokey.evolution.choosing import Populations, errors_behind, join_folds, safe_choices
 from evokey.evolution.folds import sample, split_folds
-from evokey.evolution.grid import COARSE_PENALTIES, DEMOTIONS, NOTHING, lens_grid
+from evokey.evolution.grid import COARSE_PENALTIES, DEMOTIONS, HALF_LIVES, NOTHING, lens_grid
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.lens_training import LensTrainer
 from evokey.evolution.openings import CrossFitted, Gate
@@ -33,6 +34,10 @@ LENSES_WITH_STEPS = 2
 """Lenses that are tried with every step."""
 OPTION_SHARPNESS = (0.0, 1.0, 4.0)
 """How sharp the gates of several options are."""
+MOMENT = 1e-6
+"""In days."""
+DECAY_GAIN = 1.0
+"""Older lessons lose weight if newer queries gain more by it than so many standard errors."""
 MIN_TRAFFIC = 32
 """With fewer queries of the traffic, nothing is known of it."""
 LENS_LOSS, KEYS_LOSS = 0.05, 0.005
@@ -52,6 +57,7 @@ class CrossFit:
         self.retriever, self._attribution, self._grid, self._trainer = retriever, attribution, grid, trainer
         self._steps = {choice.step for choice in grid}
         self.pools, lessons = data.pools[retriever.name], data.lessons
+        self._ages = _query_ages(lessons)
         self.together = len(data.retrievers) > 1
         """Whether there are other retrievers."""
         self.unrelated_traffic = find_unrelated(retriever, attribution, data.traffic)
@@ -83,6 +89,12 @@ class CrossFit:
     def unrelated(self) -> float:
         """The share of the held-out queries whose documents the other folds never touched."""
         return 1 - float(self.related.mean()) if len(self.related) else 0.0
+
+    @cached_property
+    def newer(self) -> NDArray[np.bool_]:
+        """Which held-out queries are of the newer half."""
+        ages = np.array([self._ages.get(query, 0.0) for trial in self.folds for query in trial.queries])
+        return ages < max(float(np.median(ages)), MOMENT)
 
     def score(self, queries: Judgements, *, deep: bool = False) -> Trial:
         """A trial of these queries on everything taught."""
@@ -130,7 +142,7 @@ class CrossFit:
     def choose(self) -> Choice:
         """The best choice. First without a lens, then with demotion of wrong documents; then with every lens; then with
         the best lenses, every step, and a gate or none."""
-        plain = self._try_demotion(self._populate(self._grid).choose())
+        plain = self._try_decay(self._try_demotion(self._populate(self._grid).choose()))
         if not self._lenses:
             return plain
         by_lens = {lens: self._add_lens(lens, (NOTHING, plain)) for lens in self._lenses}
@@ -145,7 +157,8 @@ class CrossFit:
     def _beside_lens(self, one: Choice, plain: Choice) -> Choice:
         """A choice to try with a lens, as far as it may differ from the choice without."""
         penalty = None if plain.penalty is None and not plain.nothing else one.penalty
-        return replace(one, penalty=penalty, demotion=plain.demotion, unit_weight=plain.unit_weight)
+        one = replace(one, penalty=penalty, unit_weight=plain.unit_weight)
+        return replace(one, demotion=plain.demotion, half_life=plain.half_life)
 
     def options(self) -> list[Choice]:
         """The best choice first; then the best of those with a gate and without: together with other retrievers,
@@ -166,6 +179,19 @@ class CrossFit:
         bases = dict.fromkeys([plain, replace(plain, sharpness=0.0), *keys])  # a gate may spare what is in the way
         demoting = [replace(base, demotion=one) for base in bases for one in DEMOTIONS]
         return self._populate([NOTHING, plain, *demoting]).choose()
+
+    def _try_decay(self, plain: Choice) -> Choice:
+        """The same choice, with older lessons losing weight if the newer half of the queries is better off by that:
+        what old lessons say of old questions may no longer hold."""
+        oldest = max(self._ages.values(), default=0.0)
+        moves = [one for one in (plain, *lens_grid()) if one.step in self._steps and one.step]
+        decaying = [replace(one, half_life=days) for days in HALF_LIVES if days <= oldest for one in moves]
+        if not decaying:
+            return plain
+        newer = self._populate([NOTHING, plain, *decaying]).among(self.newer)
+        best = newer.choose()
+        ahead = errors_behind(newer.expected[best], newer.expected[plain])
+        return best if best.half_life and ahead > DECAY_GAIN else plain
 
     def _add_lens(self, lens: LensId, choices: Sequence[Choice]) -> list[Choice]:
         """The same choices with a lens."""
@@ -208,3 +234,11 @@ class CrossFit:
 
 def _has_sharpness(sharpness: float, choice: Choice) -> bool:
     return choice.sharpness == sharpness
+
+
+def _query_ages(lessons: Judgements) -> dict[str, float]:
+    """The age of the newest verdict on each query, in days; empty if all are of one moment."""
+    if not lessons.ages:
+        return {}
+    age = lessons.ages.get
+    return {query: min(age((query, number), 0.0) for number in grades) for query, grades in lessons.grades.items()}

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evokey.evolution.choosing import Populations, no_query_worse
 from evokey.evolution.plans import SAME_QUESTION, Plan, PlanOutcomes, PlanScorer
 from evokey.types import Quality
@@ -25,6 +28,9 @@ class Evaluation:
         self._held_out, self._as_unrelated = scorer.held_out(plans), scorer.held_out(plans, as_unrelated=True)
         self._taught, self._protected = scorer.taught(plans), scorer.protected(plans)
         self._traffic, self._rewordings = scorer.traffic(plans), scorer.rewordings(plans)
+        decaying = any(choice.half_life for plan in plans for choice in plan.choices)
+        self._among = scorer.newer if decaying else None
+        """The held-out queries that choose: the newer ones, where older lessons may lose weight."""
         widest = [plan for plan in map(self._widen, plans) if plan is not None]
         weights = self._untaught.weights
         wide = any(
@@ -74,7 +80,8 @@ class Evaluation:
         scored = (self._held_out, self._as_unrelated, self._rewordings, self._taught)
         held_out, as_unrelated, rewordings, taught = (some.of(plans, self._untaught) for some in scored)
         groups = (held_out, self._scorer.related, as_unrelated, rewordings, taught)
-        return Populations(*groups, self._untaught, self._scorer.untouched)
+        found = Populations(*groups, self._untaught, self._scorer.untouched)
+        return found if self._among is None else found.among(self._among)
 
     def narrow(self, plan: Plan) -> Plan:
         """The same plan, acting on as few questions as possible while most of the expected gain is kept. Taught
@@ -97,9 +104,12 @@ class Evaluation:
     def quality(self, plan: Plan) -> tuple[Quality, Quality, Quality]:
         """Of held-out, taught and unrelated questions."""
         unrelated = self._as_unrelated if self._traffic is None else self._traffic
-        return self._quality(self._held_out, plan), self._quality(self._taught, plan), self._quality(unrelated, plan)
+        held_out = self._quality(self._held_out, plan, self._among)
+        return held_out, self._quality(self._taught, plan), self._quality(unrelated, plan)
 
-    def _quality(self, scored: PlanOutcomes, plan: Plan) -> Quality:
+    def _quality(self, scored: PlanOutcomes, plan: Plan, among: NDArray[np.bool_] | None = None) -> Quality:
         outcomes = scored.of([plan, self._untaught], self._untaught)
         before, after = outcomes[self._untaught], outcomes[plan]
+        if among is not None:
+            before, after = before[among], after[among]
         return Quality(float(before.mean()), float(after.mean()), len(after))

@@ -16,7 +16,7 @@ from evokey.evolution.attribution import Attribution, attribute
 from evokey.evolution.choosing import LARGEST_LOSS, TAUGHT_TOLERANCE, safe_choices
 from evokey.evolution.crossfit import MIN_CROSSFIT, CrossFit
 from evokey.evolution.evaluation import Evaluation
-from evokey.evolution.grid import PENALTIES, make_grid
+from evokey.evolution.grid import PENALTIES, local_grid, make_grid
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.lens_training import LensTrainer
 from evokey.evolution.nearness import EVERY_QUESTION
@@ -43,6 +43,9 @@ class Guarded:
 
     negatives: bool = True
     """Whether documents that were named wrong for a query may be demoted."""
+
+    local: bool = False
+    """Whether local keys are tried, too: behind a gate they brought nothing on the sets measured."""
 
     depends_on_corpus: ClassVar[bool] = False
     uses_traffic: ClassVar[bool] = True
@@ -89,7 +92,8 @@ class Guarded:
         attribution = self.attribution(retriever, data.lessons, wrong=wrong)
         with_lens = self.lens in ("all", retriever.kind) and len(data.lessons.queries) >= MIN_CROSSFIT
         trainer = LensTrainer(retriever, attribution) if with_lens else None
-        return CrossFit(retriever, attribution, self.grid(attribution.has_units), trainer, data)
+        grid = [*self.grid(attribution.has_units), *(local_grid(retriever.kind) if self.local else ())]
+        return CrossFit(retriever, attribution, grid, trainer, data)
 
     def attribution(self, retriever: Retriever, lessons: Judgements, *, wrong: bool) -> Attribution:
         """Kept from the proposal until it is published. wrong: with the documents that were named wrong."""

@@ -26,6 +26,8 @@ class Named:
     """Those that have such passages."""
 
 
+DAY = 86_400.0
+"""In seconds."""
 NOTHING_NAMED = Named({}, {})
 
 
@@ -39,6 +41,8 @@ class Judgements:
     """Queries (these and others) with the documents that were named wrong, and how wrong they are."""
     evidence: Mapping[Pair, float] = field(default_factory=dict)
     """Where several voices teach: the weight of a verdict on a query and a document, if it is less than 1."""
+    ages: Mapping[Pair, float] = field(default_factory=dict)
+    """How many days a verdict on a query and a document is older than the newest lesson, if it is."""
     jury: frozenset[str] | None = None
     """Where several voices teach: the queries by which choices are judged; None: all."""
     named: Named = NOTHING_NAMED
@@ -79,8 +83,20 @@ def merge_votes(votes: Iterable[Vote], units: Mapping[str, Sequence[str]], voice
     )
     grades = {query: right for query, verdicts in means.items() if (right := _right(verdicts))}
     wrong = {query: found for query, verdicts in means.items() if (found := _wrong(verdicts))}
-    merged = Judgements(grades, {query: units[query] for query in grades if query in units}, wrong)
+    known = {query: units[query] for query in grades if query in units}
+    merged = Judgements(grades, known, wrong, ages=_ages(by_query))
     return merged if voices is None else replace(merged, evidence=voices.evidence(), jury=voices.jury())
+
+
+def _ages(by_query: Mapping[str, Sequence[Vote]]) -> Mapping[Pair, float]:
+    """In days. A verdict that was given again is as old as its latest vote."""
+    latest: dict[Pair, float] = {}
+    for query, votes in by_query.items():
+        for vote in votes:
+            for number in vote.verdicts:
+                latest[query, number] = max(vote.time, latest.get((query, number), vote.time))
+    newest = max(latest.values(), default=0.0)
+    return {pair: (newest - time) / DAY for pair, time in latest.items() if time < newest}
 
 
 def _settle(voices: Voices) -> Mapping[str, Mapping[int, float]]:

@@ -41,6 +41,8 @@ class Pairs:
     """How many documents the query credits."""
     shares: Scores
     """A unit's share among its query's units; 0 for the query itself."""
+    ages: Scores
+    """In days, counted back from the newest lesson."""
 
     def where(self, selected: NDArray[Any]) -> Pairs:
         """The pairs at these places, or where a mask is true."""
@@ -56,7 +58,7 @@ class Pairs:
 
     @property
     def _parts(self) -> tuple[NDArray[Any], ...]:
-        return self.rows, self.columns, self.queries, self.grades, self.credited, self.shares
+        return self.rows, self.columns, self.queries, self.grades, self.credited, self.shares, self.ages
 
     def renumber(self, rows: Numbers, columns: Numbers) -> Pairs:
         """The same pairs when only these rows and columns are left."""
@@ -95,11 +97,16 @@ class Pairing:
         grades = np.fromiter(chain.from_iterable(grades.values() for grades in verdicts.values()), np.float64)
         if self._lessons.evidence:
             grades *= [self._weight(query, number) for query, found in verdicts.items() for number in found]
+        ages = np.zeros(len(numbers))
+        if self._lessons.ages:
+            age = self._lessons.ages.get
+            ages[:] = [age((query, number), 0.0) for query, found in verdicts.items() for number in found]
         here = np.flatnonzero(np.isin(numbers, touched.documents))
         credited = np.repeat(sizes, sizes).astype(np.float64)
         if not touched.several:
             rows = np.searchsorted(touched.documents, numbers[here])
-            return Pairs(rows, queries[here], queries[here], grades[here], credited[here], np.zeros(len(here)))
+            asked, shares = queries[here], np.zeros(len(here))
+            return Pairs(rows, asked, asked, grades[here], credited[here], shares, ages[here])
         found = [
             (row, share, at)
             for at in here.tolist()
@@ -108,7 +115,8 @@ class Pairing:
         rows, places = (np.array([one[part] for one in found], np.int64) for part in (0, 2))
         shares = np.array([share for _, share, _ in found], np.float64)
         asked = queries[places]
-        return Pairs(rows, asked, asked, grades[places] * shares, credited[places], np.zeros(len(places)))
+        none = np.zeros(len(places))
+        return Pairs(rows, asked, asked, grades[places] * shares, credited[places], none, ages[places])
 
     def _weight(self, query: str, number: int) -> float:
         return self._lessons.evidence.get((query, number), 1.0)
@@ -116,7 +124,7 @@ class Pairing:
     def _of_units(self, queries: Pairs) -> Pairs:
         """The pairs of expansion units, given those of their queries."""
         units, texts, owners = self._lessons.units, self._texts, self._touched.owners
-        found: list[tuple[int, int, int, float, float, float]] = []
+        found: list[tuple[int, int, int, float, float, float, float]] = []
         expanded = np.array([text in units for text in texts], bool)
         paired = set[tuple[int, int]]()
         for at in np.flatnonzero(expanded[queries.columns]).tolist() if units else ():
@@ -126,8 +134,9 @@ class Pairing:
             paired.add((query, owner))
             for unit, share in self._matches.shares(texts[query], owner):
                 row, column = self._matches.row(unit, owner), self._column[unit]
-                found.append((row, column, query, float(queries.grades[at]), float(queries.credited[at]), share))
-        parts = list(zip(*found, strict=True)) or [()] * 6
+                same = float(queries.grades[at]), float(queries.credited[at])
+                found.append((row, column, query, *same, share, float(queries.ages[at])))
+        parts = list(zip(*found, strict=True)) or [()] * 7
         rows, columns, asked = (np.array(part, np.int64) for part in parts[:3])
         return Pairs(rows, columns, asked, *(np.array(part, np.float64) for part in parts[3:]))
 

@@ -88,6 +88,11 @@ class PlanScorer:
         return self._fits[0].related
 
     @property
+    def newer(self) -> NDArray[np.bool_]:
+        """Which held-out queries are of the newer half."""
+        return self._fits[0].newer
+
+    @property
     def unrelated(self) -> float:
         """The share of unrelated held-out queries."""
         return self._fits[0].unrelated

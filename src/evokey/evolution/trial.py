@@ -204,12 +204,12 @@ class Trial:
             texts = np.asfortranarray(texts)
         return BaseScores(queries, questions, touched, block, rows, texts, plain_texts, documents, block.floor)
 
-    def _pull(self, base: BaseScores, credit: Credit) -> Any:
+    def _pull(self, base: BaseScores, texts: Table, credit: Credit) -> Any:
         """The pull of the taught texts for one (β, η). Tables have single precision, and so has this."""
         weights, totals = self._row_weights(credit)
         if credit not in self._moments:
             self._moments[credit] = self._attribution.moments(credit, totals)
-        return base.block.pull(base.texts, weights)
+        return base.block.pull(texts, weights)
 
     def _row_weights(self, credit: Credit) -> RowWeights:
         if credit not in self._weights:
@@ -218,31 +218,32 @@ class Trial:
             self._weights[credit] = RowWeights(sparse.csr_array(parts, weights.shape), totals)
         return self._weights[credit]
 
-    def _demotion_pull(self, base: BaseScores) -> Any:
+    def _demotion_pull(self, base: BaseScores, texts: Table) -> Any:
         """By how much documents that were wrong are demoted; nothing if none was wrong."""
         wrong = self._attribution.wrong_rows
-        return 0.0 if wrong is None else base.block.pull(base.texts, wrong.weights.astype(np.float32))
+        return 0.0 if wrong is None else base.block.pull(texts, wrong.weights.astype(np.float32))
 
     def _move_keys(self, base: BaseScores, choices: Iterable[Choice]) -> Iterator[tuple[Move, Table]]:
-        """Scores with moved keys, for every (β, η, λ, γ) among the choices."""
+        """Scores with moved keys, for every way to move them among the choices."""
         moves = sorted({choice.move for choice in choices})
-        against: Any = self._demotion_pull(base) if any(demotion for *_, demotion in moves) else None
-        for credit, group in groupby(moves, key=lambda one: one[:2]):
-            steps = [one[2:] for one in group]
-            pull: Any = self._pull(base, credit) if any(map(any, steps)) else None
+        for (*credited, locality), group in groupby(moves, key=lambda one: one[:4]):
+            credit = credited[0], credited[1], credited[2]
+            steps, texts = [one[4:] for one in group], base.localise(locality)
+            pull: Any = self._pull(base, texts, credit) if any(map(any, steps)) else None
+            against: Any = self._demotion_pull(base, texts) if any(demotion for _, demotion in steps) else None
             for step, demotion in steps:
-                norms = self._attribution.norms(step, self._moments.get(credit), demotion)
+                norms = self._attribution.norms(step, None if locality else self._moments.get(credit), demotion)
                 if demotion:
                     table = base.move(np.float32(step) * pull - np.float32(demotion) * against, 1.0, norms)
                 else:
                     table = base.move(pull, step, norms) if step else base.documents
-                yield (*credit, step, demotion), table
+                yield (*credit, locality, step, demotion), table
 
     def _keys_with(self, units: float) -> TaughtKeys:
         """The taught texts that are keys of each document; with units, if these have weight."""
         key = units > 0
         if key not in self._taught_keys:
-            weights = self._row_weights((0.0, float(key))).weights
+            weights = self._row_weights((0.0, float(key), 0.0)).weights
             self._taught_keys[key] = TaughtKeys.of(weights, self._attribution.touched)
         return self._taught_keys[key]
 

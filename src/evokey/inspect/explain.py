@@ -129,7 +129,8 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
         return View(retriever.name, 0.0, base, after, by, None, [], terms, **turned)
     own: tuple[Sequence[int], Scores] = ((), np.zeros(0))
     if overlay.step:
-        said = np.asarray(overlay.texts.likeness(asked), np.float64)
+        whole = np.asarray(overlay.texts.likeness(asked), np.float64)
+        said = overlay.localise(whole, asked)
         rows, step = overlay.touched.rows(number), overlay.step
         pull, norms = overlay.pull[rows.start : rows.stop], overlay.norms[rows]
         likeness = np.asarray(keys.likeness(asked), np.float64)
@@ -139,8 +140,11 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
         if row != was and pull.indptr[row] == pull.indptr[row + 1]:  # its best part was pushed behind another
             by, row = "second-best part", was
         span = slice(pull.indptr[row], pull.indptr[row + 1])
-        own = pull.indices[span].tolist(), step * pull.data[span]
-        pulls = _pulls(overlay, keys, likeness[row : row + 1], said, *own, float(norms[row]))
+        spoken, scale = pull.indices[span].tolist(), step * pull.data[span]
+        pulls = _pulls(overlay, keys, likeness[row : row + 1], said, spoken, scale, float(norms[row]))
+        if overlay.choice.locality:  # of each text, so much counts
+            scale = scale * np.divide(said, whole, out=np.zeros_like(said), where=whole > 0)[spoken]
+        own = spoken, scale
     terms = _terms(question, asked, keys.take(np.array([row])), overlay.texts, *own)
     distance = moved(retriever, number, overlay)
     texts, _ = overlay.taught(number)

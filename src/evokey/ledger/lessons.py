@@ -34,6 +34,8 @@ class Vote(NamedTuple):
     verdicts: Mapping[int, float]
     """Documents (numbers, in order) with their grades."""
     lesson: int
+    time: float = 0.0
+    """In seconds."""
 
 
 Omitted = frozenset[int]
@@ -95,8 +97,10 @@ class Lessons:
                 said[lesson] |= found
                 several.add(lesson)
         said |= {lesson: dict(sorted(said[lesson].items())) for lesson in several}
-        asked = self._db.all("SELECT number, query, actor FROM lessons WHERE number <= ? ORDER BY number", (up_to,))
-        return [Vote(query, actor, said[lesson], lesson) for lesson, query, actor in asked if lesson in said]
+        asked = self._db.all(
+            "SELECT number, query, actor, time FROM lessons WHERE number <= ? ORDER BY number", (up_to,)
+        )
+        return [Vote(query, actor, said[lesson], lesson, at) for lesson, query, actor, at in asked if lesson in said]
 
     def extent(self, up_to: int) -> tuple[int, int]:
         """How many lessons there are up to a number, and verdicts in them: less after some were forgotten."""

@@ -96,6 +96,8 @@ class Moved(NamedTuple):
     evidence: sparse.csr_array
     """By which texts their keys move; they are recalled by the same."""
     step: float
+    locality: float
+    """As in `Block.localise`; 0: keys are not local."""
     norms: Scores
     penalty: float | None
     """What a recalled document loses, as a share of the question's likeness to itself; None: none is recalled."""
@@ -149,6 +151,12 @@ class Block(ABC, Generic[Asked]):
     def scores_of_each(self, questions: Sequence[Asked]) -> list[Scores]:
         """The scores of all rows, for each question."""
         return [self.scores(question) for question in questions]
+
+    @staticmethod
+    def localise(likeness: NDArray[Any], own: Any, locality: float) -> NDArray[Any]:
+        """What is left of the likeness of texts if they count only for questions that are really similar to them; own:
+        how like each question is to itself."""
+        raise NotImplementedError("these keys cannot be local")
 
     @staticmethod
     def pull(texts: NDArray[Any], evidence: sparse.csr_array) -> Any:

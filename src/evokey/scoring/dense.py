@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,11 @@ class DenseBlock(Block[DenseQuestion]):
         if not questions:
             return np.zeros((0, len(self)), np.float32)
         return np.stack([question.vector for question in questions]) @ self.vectors.T
+
+    @staticmethod
+    def localise(likeness: NDArray[Any], own: Any, locality: float) -> NDArray[Any]:
+        """exp((q·e − 1) / τ)"""
+        return np.asarray(np.exp((likeness - 1) / np.asarray(locality, likeness.dtype)))
 
     def take(self, rows: Numbers) -> Self:
         return type(self)(np.ascontiguousarray(self.vectors[rows]))

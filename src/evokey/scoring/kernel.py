@@ -41,8 +41,9 @@ def _signature(index: Any, code: Any) -> Any:
 def _joining(index: Any, code: Any) -> Any:
     texts = (_read(index), _read(index), _read(code), _read(float64), int64)
     evidence = (_read(int64), _read(int64), _read(float64))
-    moved = (_read(int64), _read(float64), _read(int64), _read(float64), float64, _read(float64), float64, float64)
-    return int64(*texts, *evidence, *moved, int64[::1], float64[::1], int64, int64)
+    asked = (_read(int64), _read(float64))
+    moved = (_read(int64), _read(float64), float64, float64, _read(float64), float64, float64)
+    return int64(*texts, *evidence, *asked, *moved, int64[::1], float64[::1], int64, int64)
 
 
 def _compiled(signature: Callable[[Any, Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -136,13 +137,13 @@ def best(  # type: ignore[no-untyped-def]
 @_compiled(_joining)
 def joined(  # type: ignore[no-untyped-def]
     starts, rows, codes, shares, texts, firsts, speaks_for, alphas,
-    places, weights, touched, base, step, norms, less, share, numbers, found, size, several,
+    places, weights, touched, base, step, apart, norms, less, share, numbers, found, size, several,
 ):
     """Rows of touched documents (each with its document) by their moved keys and their recall rows, added to the `size`
     best already in numbers and found, in order; how many there are then. Taught texts are scored, and the rows that
-    each speaks for (a column of the evidence: firsts, speaks_for, alphas) take their share of it, or are recalled by
-    it, for so much less. share: how much of what is beyond their untaught score counts. several: whether a document
-    may have more than one row."""
+    each speaks for (a column of the evidence: firsts, speaks_for, alphas) take their share of what is beyond `apart`,
+    or are recalled by it, for so much less. share: how much of what is beyond their untaught score counts. several:
+    whether a document may have more than one row."""
     likeness, pulls, recalled = np.zeros(texts), np.zeros(len(touched)), np.zeros(len(touched))
     for term in range(len(places)):
         if places[term] >= 0:
@@ -151,7 +152,8 @@ def joined(  # type: ignore[no-untyped-def]
     for text in range(texts):
         if likeness[text] != 0.0:
             for i in range(firsts[text], firsts[text + 1]):
-                pulls[speaks_for[i]] += alphas[i] * likeness[text]
+                if likeness[text] > apart:
+                    pulls[speaks_for[i]] += alphas[i] * (likeness[text] - apart)
                 recalled[speaks_for[i]] = max(recalled[speaks_for[i]], likeness[text])
     for at in range(len(touched)):
         if base[at] > 0.0 or pulls[at] > 0.0 or recalled[at] > less:

@@ -129,6 +129,11 @@ class SparseBlock(Block[SparseQuestion]):
         kept = self._postings = self._postings.at(question.average)
         return kept.summed(kept.held(question.terms, question.weights))
 
+    @staticmethod
+    def localise(likeness: NDArray[Any], own: Any, locality: float) -> NDArray[Any]:
+        """What a text covers of the question's weight beyond the share θ."""
+        return np.asarray(np.maximum(likeness - np.asarray(locality, likeness.dtype) * own, 0))
+
     def rank_moved(self, question: SparseQuestion, found: Found, moved: Moved, k: int) -> Ranking | None:
         """Where it is compiled: the same to the last bit."""
         joined, base = compiled.joined(), found.base
@@ -142,7 +147,8 @@ class SparseBlock(Block[SparseQuestion]):
         place = self.place.get
         places = np.array([place(term, -1) for term in question.terms], np.int64)
         less = np.inf if moved.penalty is None else moved.penalty * question.self_similarity
-        asked = places, question.vector, moved.documents, base, moved.step, moved.norms, less, moved.share
+        apart = moved.locality * question.self_similarity
+        asked = places, question.vector, moved.documents, base, moved.step, apart, moved.norms, less, moved.share
         size = joined(*lists, *asked, numbers, scores, size, int(moved.several))
         return Ranking(numbers[:size], scores[:size])
 

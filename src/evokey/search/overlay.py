@@ -202,7 +202,8 @@ class Overlay:
         if several and (found.base is None or len(found.base) != self.touched.starts[-1]):
             return None
         owners = self.touched.owners if several else self.documents
-        moved = Moved(owners, self.pull, self.step, self.norms, penalty, several, opening.share)
+        locality = self.choice.locality
+        moved = Moved(owners, self.pull, self.step, locality, self.norms, penalty, several, opening.share)
         return self.texts.rank_moved(question, found, moved, k)
 
     def _penalty(self, opening: Opening) -> float | None:
@@ -248,7 +249,7 @@ class Overlay:
         if self.step:
             if likeness is None or question.asked is not None:
                 likeness = np.asarray(self.texts.likeness(question), np.float64)
-            pulled = self.texts.pull(likeness, self.pull)
+            pulled = self.texts.pull(self.localise(likeness, question), self.pull)
             best = touched.best(self.texts.grow(np.asarray(base, np.float64), pulled, self.step, self.norms))
         if penalty is not None:
             asked = question.asked or question  # what was taught is found again as it was said
@@ -262,6 +263,13 @@ class Overlay:
             best = untaught + opening.share * gain
         return np.asarray(best, np.float64)
 
+    def localise(self, likeness: NDArray[Any], question: Any) -> NDArray[Any]:
+        """Likeness of the taught texts, as far as they count for keys."""
+        locality = self.choice.locality
+        if not locality or self.texts is None:
+            return likeness
+        return self.texts.localise(likeness, question.self_similarity, locality)
+
     def row_scores(self, question: Any, number: int, keys: Block[Any]) -> Scores:
         """Of each row of a touched document, given its base keys: by its moved key, and by the taught texts that are
         credited to it."""
@@ -271,7 +279,7 @@ class Overlay:
         likeness = np.asarray(self.texts.likeness(question), np.float64)
         best = np.asarray(keys.total(base), np.float64)
         if self.step:
-            pulled = keys.pull(likeness, self.pull[rows.start : rows.stop])
+            pulled = keys.pull(self.localise(likeness, question), self.pull[rows.start : rows.stop])
             best = np.asarray(keys.grow(base, pulled, self.step, self.norms[rows]), np.float64)
         if self.choice.penalty is not None:
             own = self.evidence[rows.start : rows.stop]
@@ -291,7 +299,7 @@ class Overlay:
         if self.texts is None or not self.step or rows.start == rows.stop:
             return 0.0
         pull = self.step * self.pull[rows.start : rows.stop]
-        if not base.unit:
+        if not base.unit or self.choice.locality:
             return float(abs(pull).sum(axis=1).max())
         keys = base.vectors.astype(np.float64)
         moved = keys + pull @ self.texts.vectors.astype(np.float64)
