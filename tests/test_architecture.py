@@ -27,7 +27,7 @@ ORDER = [
     ["evolution"],
     ["settings"],
     ["loop", "forgetting", "inspect"],
-    ["memory"],
+    ["memory", "layer"],
     ["demo", "inspect.accounting", "inspect.doctor", "loop.thinker"],
     ["client", "serve"],
     ["bench"],
@@ -103,8 +103,8 @@ def test_every_file_and_room_that_the_page_names_exists() -> None:
 
 def test_the_public_names_are_pinned() -> None:
     assert sorted(evokey.__all__) == [
-        "Choice", "Document", "EpochReport", "EvokeyError", "Explanation", "Forgotten", "Hit", "Lesson", "Memory",
-        "Quality", "Section", "Stats", "Verdict", "open",
+        "Choice", "Document", "EpochReport", "EvokeyError", "Explanation", "Forgotten", "Hit", "Layer", "Lesson",
+        "Memory", "Quality", "Section", "Stats", "Verdict", "beside", "open",
     ]  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """evokey: an evolving retrieval memory. An index whose document keys learn from verified answers."""
 
+from typing import TYPE_CHECKING, Any
+
 from evokey.errors import EvokeyError
 from evokey.memory import Memory, open
 from evokey.types import (
@@ -16,6 +18,9 @@ from evokey.types import (
     Verdict,
 )
 
+if TYPE_CHECKING:
+    from evokey.layer.layer import Layer, beside
+
 __version__ = "0.1.0"
 __all__ = [
     "Choice",
@@ -25,11 +30,22 @@ __all__ = [
     "Explanation",
     "Forgotten",
     "Hit",
+    "Layer",
     "Lesson",
     "Memory",
     "Quality",
     "Section",
     "Stats",
     "Verdict",
+    "beside",
     "open",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when first asked for: who opens a memory does not pay for it."""
+    if name not in ("Layer", "beside"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from evokey.layer import layer
+
+    return getattr(layer, name)

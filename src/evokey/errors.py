@@ -6,7 +6,8 @@ EvokeyError
 │   │   └── DocumentRefused    a document of which the encoder makes no key
 │   ├── InvalidQuery
 │   ├── InvalidVector
-│   └── InvalidFilter
+│   ├── InvalidFilter
+│   └── InvalidResults      what a search function that is not ours returned
 ├── UnknownDocument         an id that is not in this memory
 │   └── UnknownPassage      a document that is, without the passage that was named
 ├── UnknownResult           a query_id of which nothing is kept
@@ -59,6 +60,10 @@ class InvalidVector(InvalidInput):
 
 
 class InvalidFilter(InvalidInput):
+    pass
+
+
+class InvalidResults(InvalidInput):
     pass
 
 

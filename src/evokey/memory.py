@@ -169,7 +169,7 @@ class Memory:
             self.components = Components(settings, folder, self.ledger, now)
             self._recorder = Recorder(self.index, self.ledger, self.policy, self.components.expanding, now)
             self._rater = Rater(self.ledger, self._recorder, self.reviews, now)
-            self._publisher = Publisher(self.index, self.ledger, self.policy, self.composer, now, restricted)
+            self._publisher = Publisher(self.ledger, now, self.index, self.policy, self.composer, restricted)
             kept = places(settings, folder, retrievers)
             self._forgetter = Forgetter(self.index, self.ledger, kept, self._publisher.refit_after_forget)
             self._forgetter.resume()

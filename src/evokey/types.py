@@ -410,6 +410,8 @@ class Choice:
     fully."""
     gate_weights: tuple[float, ...] = ()
     """The coefficients of P; with them, the penalty vanishes for a question that was taught in the same words."""
+    kernel: float = 1.0
+    """Beside a search that is not ours: the likeness of two questions counts by this power."""
 
     @property
     def lens_id(self) -> tuple[float, float] | None:

@@ -4,16 +4,14 @@ and from rewordings of taught queries, which are about something taught."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evokey.evolution.folds import FOLDS, fold_of
 from evokey.evolution.openings import CrossFitted, Gate
-from evokey.evolution.trial import Trial
 from evokey.search.gate import SIGNALS, probability
-from evokey.search.lens import LensId
 from evokey.types import Scores
 
 RIDGE = 1.0
@@ -21,6 +19,22 @@ ROUNDS = 30
 CONSTANT = 1e-6
 """How little the constant is held back by the ridge."""
 DIGITS = 6
+
+
+class Asked(Protocol):
+    """Some queries, as a trial asks them."""
+
+    @property
+    def queries(self) -> Sequence[str]: ...
+
+    @property
+    def related(self) -> NDArray[np.bool_]:
+        """Which of them are about something taught."""
+        ...
+
+    def signals(self, variant: Any, /, *, as_unrelated: bool = False) -> Scores:
+        """What the gate sees of each; variant: a lens, or whatever else the signals depend on."""
+        ...
 
 
 class Gates(NamedTuple):
@@ -36,8 +50,8 @@ class Examples(NamedTuple):
     """Whether it is about something taught."""
 
 
-def train(folds: Sequence[Trial], rewordings: Trial, lens: LensId | None) -> Gates:
-    held_out, again = [_examples(trial, lens) for trial in folds], rewordings.signals(lens)
+def train(folds: Sequence[Asked], rewordings: Asked, variant: Any) -> Gates:
+    held_out, again = [_examples(trial, variant) for trial in folds], rewordings.signals(variant)
     own = np.array([fold_of(query.rpartition("\n")[0]) for query in rewordings.queries], np.int64)
 
     def fit_without(fold: int | None) -> Gate:
@@ -47,23 +61,23 @@ def train(folds: Sequence[Trial], rewordings: Trial, lens: LensId | None) -> Gat
         return fit(signals, np.concatenate([*(one.labels for one in some), np.ones(len(kept), bool)]))
 
     gates = [fit_without(fold) for fold in range(FOLDS)]
-    found = [_judge(gate, trial, lens) for gate, trial in zip(gates, folds, strict=True)]
-    judged = [_judge(gate, rewordings, lens) for gate in gates]
+    found = [_judge(gate, trial, variant) for gate, trial in zip(gates, folds, strict=True)]
+    judged = [_judge(gate, rewordings, variant) for gate in gates]
     at = np.arange(len(own))
     reworded = [np.array([one[kind] for one in judged]).reshape(FOLDS, -1)[own, at] for kind in (0, 1)]
     return Gates(fit_without(None), found, CrossFitted(*reworded))
 
 
-def _examples(trial: Trial, lens: LensId | None) -> Examples:
+def _examples(trial: Asked, variant: Any) -> Examples:
     """Each held-out query; one that is related a second time, as if nobody had taught anything about its documents."""
     related = trial.related
-    apart = trial.signals(lens, as_unrelated=True)[related]
+    apart = trial.signals(variant, as_unrelated=True)[related]
     labels = np.concatenate([related, np.zeros(len(apart), bool)])
-    return Examples(np.concatenate([trial.signals(lens), apart]), labels)
+    return Examples(np.concatenate([trial.signals(variant), apart]), labels)
 
 
-def _judge(gate: Gate, trial: Trial, lens: LensId | None) -> CrossFitted:
-    return CrossFitted(*(probability(gate, trial.signals(lens, as_unrelated=one)) for one in (False, True)))
+def _judge(gate: Gate, trial: Asked, variant: Any) -> CrossFitted:
+    return CrossFitted(*(probability(gate, trial.signals(variant, as_unrelated=one)) for one in (False, True)))
 
 
 def fit(signals: Scores, labels: NDArray[np.bool_]) -> Gate:

@@ -17,6 +17,7 @@ from evokey.search.index import Index
 from evokey.search.retriever import Retriever
 from evokey.types import ALL_HEARD, EpochReport, Ranking
 
+NO_LESSONS = "no lesson says which document was right: nothing to learn"
 SEARCHED = 256
 """Queries of the traffic that a policy is shown."""
 
@@ -78,8 +79,12 @@ def _judge(index: Index, ledger: Ledger, policy: Policy, lessons: Judgements, *,
     """Ask the policy what the lessons are worth; an empty choice means the untaught index."""
     empty = EpochReport(False, "", index.epoch, None, None, {}, {}, len(lessons.queries), 0)
     if not lessons.queries:
-        return replace(empty, reason="no lesson says which document was right: nothing to learn")
-    proposal = _ask(index, ledger, policy, lessons, keep=keep)
+        return replace(empty, reason=NO_LESSONS)
+    return describe(_ask(index, ledger, policy, lessons, keep=keep), lessons, empty)
+
+
+def describe(proposal: Proposal, lessons: Judgements, empty: EpochReport) -> EpochReport:
+    """A report on a proposal; empty: one that says nothing yet."""
     report = replace(empty, held_out=proposal.held_out, taught=proposal.taught, unrelated=proposal.unrelated)
     if not proposal.changes:
         return replace(report, reason="no choice is better than the untaught index: nothing to publish")

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from evokey.erasure import Erasure, Place
 from evokey.errors import MemoryBusy, StorageFailed
 from evokey.ledger.ledger import Ledger
-from evokey.search.index import Index
 from evokey.types import Forgotten
 
 PATIENCE = 2.0
@@ -27,9 +27,15 @@ PAUSE = 10.0
 READ = "another process is reading the ledger; the next write after it is done empties the write-ahead log"
 
 
+class Follower(Protocol):
+    """What reads the ledger, and is told when lessons are gone."""
+
+    def remember(self) -> None: ...
+
+
 @dataclass
 class Forgetter:
-    index: Index
+    index: Follower
     ledger: Ledger
     places: list[Place]
     """Outside of the ledger."""

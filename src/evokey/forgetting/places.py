@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from evokey.encoders.cached import FILE as ENCODED
 from evokey.erasure import PATIENCE, Erasure, Place, scrub
@@ -18,12 +18,21 @@ from evokey.settings import HUMAN, Settings
 from evokey.verifiers import human
 
 
+class Keeper(Protocol):
+    """Has taught texts encoded, under its name."""
+
+    @property
+    def name(self) -> str: ...
+
+    def forget(self, texts: Sequence[str]) -> None: ...
+
+
 @dataclass(frozen=True)
 class TaughtTexts:
     """Texts of lessons that retrievers keep encoded, in files under the memory's directory."""
 
     folder: Path
-    retrievers: Sequence[Retriever]
+    retrievers: Sequence[Keeper]
 
     def forget(self, erasure: Erasure) -> None:
         for one in self.retrievers:

@@ -43,7 +43,7 @@ def count(index: Index, ledger: Ledger, folder: Path, policy: str, among: Number
         recall=index.background.recall,
         policy=policy,
         **_bill(ledger),
-        bytes=_size(folder),
+        bytes=size(folder),
     )
     return found if inside is None else replace(found, **OWNERS)
 
@@ -69,7 +69,7 @@ def _bill(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _size(folder: Path) -> int:
+def size(folder: Path) -> int:
     """Bytes of all files. Some may go while they are counted: a writer sweeps old keys away."""
     total = 0
     for place, _, names in os.walk(folder):

@@ -1,7 +1,15 @@
 """What a memory is made of: values and TOML, what is on disk against what is asked for, what a directory may reach, and
 the components. Fixed when the memory is made, and stored in its evokey.toml."""
 
-from evokey.settings.components import HUMAN, build, build_generator, build_retrievers, build_verifier, choose_verifier
+from evokey.settings.components import (
+    HUMAN,
+    build,
+    build_encoder,
+    build_generator,
+    build_retrievers,
+    build_verifier,
+    choose_verifier,
+)
 from evokey.settings.opening import (
     needs,
     overwrite,
@@ -23,6 +31,7 @@ __all__ = [
     "RetrieverSettings",
     "Settings",
     "build",
+    "build_encoder",
     "build_generator",
     "build_retrievers",
     "build_verifier",

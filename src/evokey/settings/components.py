@@ -36,9 +36,13 @@ def build_retrievers(settings: Settings, folder: Path, database: object = None) 
     return [_build_retriever(settings, one, folder / "keys" / one.name, database) for one in settings.retrievers]
 
 
-def _build_retriever(settings: Settings, one: RetrieverSettings, folder: Path, database: object) -> Retriever:
+def build_encoder(settings: Settings, one: RetrieverSettings) -> Any:
     described = one.encoder if one.encoder["name"] == OBJECT else options_of(one.encoder, settings.format)
-    encoder = _build(settings, "encoder", {**described, "name": one.encoder["name"]})
+    return _build(settings, "encoder", {**described, "name": one.encoder["name"]})
+
+
+def _build_retriever(settings: Settings, one: RetrieverSettings, folder: Path, database: object) -> Retriever:
+    encoder = build_encoder(settings, one)
     keys, store = _build(settings, "keys", one.keys), _build_store(settings, one, Space(folder, encoder, database))
     kind = GivenRetriever if one.encoder["name"] == "given" else RETRIEVERS[encoder.kind]
     return kind(one.name, encoder, keys, folder, store)

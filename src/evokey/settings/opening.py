@@ -20,6 +20,7 @@ from evokey.settings.values import (
     ENCODERS,
     FORMAT,
     PARTS,
+    PLAIN,
     Settings,
     check,
     check_objects,
@@ -61,6 +62,7 @@ def resolve(path: Path, said: Mapping[str, Any], allow: Sequence[str] = ()) -> t
         _refuse_foreign(folder)
         return folder, replace(described, format=FORMAT) if described else settings_of(**said)
     stored = read_trusted(folder, known)
+    check_kind(folder, stored, beside=bool(said.get("beside")))
     if described is not None and described != stored:
         raise InvalidSettings(
             f"{folder} was made with {describe(stored)}; {path} now says {describe(described)}. {OTHERWISE}"
@@ -124,6 +126,20 @@ def _check_shared(settings: Settings) -> None:
             )
 
 
+def check_kind(folder: Path, stored: Settings, *, beside: bool) -> None:
+    """A memory has documents; a layer beside another search has none."""
+    if stored.beside and not beside:
+        raise NotAMemory(
+            f"{folder} is a layer beside a search function, not a memory of documents; open it with "
+            f"evokey.beside(search, at={str(folder)!r})"
+        )
+    if beside and not stored.beside:
+        raise NotAMemory(
+            f"{folder} is a memory of documents, not a layer beside a search function; open it with "
+            f"evokey.open({str(folder)!r}), or give evokey.beside another directory"
+        )
+
+
 def _spell_all(said: Mapping[str, Any]) -> list[tuple[str, Options]]:
     """The components among the arguments of open, with their kinds."""
     encoders = [("encoder", one) for one in list_encoders(said.get("encoder"))]
@@ -141,10 +157,7 @@ def _compare(folder: Path, stored: Settings, said: Mapping[str, Any]) -> Setting
                 f"everywhere, write restricted = {json.dumps(value)} at the top of {folder / FILE}, then run: "
                 f"evokey evolve"
             )
-        if name in ("traffic", "restricted", "shared_feedback"):
-            agrees = getattr(stored, name) == value
-        else:
-            agrees = _take(stored, name, value, objects)
+        agrees = getattr(stored, name) == value if name in PLAIN else _take(stored, name, value, objects)
         if not agrees:
             raise InvalidSettings(f"{folder} was made with {describe(stored)}, not with {name}={value!r}. {OTHERWISE}")
     found = replace(stored, objects=objects)

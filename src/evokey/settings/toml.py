@@ -10,10 +10,10 @@ from typing import Any
 
 from evokey.errors import InvalidSettings, NewerFormat, NotAMemory
 from evokey.registry import Options
-from evokey.settings.values import FORMAT, PARTS, RetrieverSettings, Settings, check, spell
+from evokey.settings.values import FORMAT, PARTS, PLAIN, RetrieverSettings, Settings, check, spell
 
 FILE = "evokey.toml"
-KNOWN = {*PARTS, "format", "retriever", "at", "policy_options", "traffic", "restricted", "shared_feedback"}
+KNOWN = {*PARTS, *PLAIN, "format", "retriever", "at", "policy_options"}
 OWN_KEYS = frozenset({"encoder", "keys", "store", "keys_options"})
 """What a [[retriever]] says of itself; the rest are options of its encoder."""
 
@@ -68,6 +68,7 @@ def read(path: Path) -> Settings:
             traffic=found.get("traffic", default.traffic),
             restricted=found.get("restricted"),
             shared_feedback=found.get("shared_feedback", default.shared_feedback),
+            beside=found.get("beside", default.beside),
             format=found.get("format", FORMAT),
             **parts,
         )
@@ -115,6 +116,7 @@ def to_toml(settings: Settings) -> str:
         top["traffic"] = settings.traffic
     top["restricted"] = settings.restricted
     top["shared_feedback"] = settings.shared_feedback or None
+    top["beside"] = settings.beside or None
     lines = _lines(top)
     for one in settings.retrievers:
         # Options stand beside the encoder's name, or with it where their names would clash.

@@ -15,6 +15,8 @@ from evokey.registry import OBJECT, Described, Options, name_and_options
 FORMAT = 2
 PARTS = ("policy", "expander", "fusion", "reranker", "llm", "generator", "verifier")
 """Components that a memory has once, or not at all."""
+PLAIN = ("traffic", "restricted", "shared_feedback", "beside")
+"""What is no component."""
 KEYING = ("encoder", "keys", "store")
 """Components of each retriever."""
 ENCODERS = ("bm25", "wordllama")
@@ -59,6 +61,9 @@ class Settings:
     shared_feedback: bool = False
     """Whether feedback without an actor comes from many people: then no more trust is put in it than in a named actor
     (docs/voices.md)."""
+    beside: bool = False
+    """Whether it is a layer beside a search that is not ours: lessons, and no documents (docs/beside.md). Its encoders
+    compare questions."""
     format: int = field(default=FORMAT, compare=False)
     """Of a memory that is there: how it is made stays as it was then, where a later format makes it otherwise."""
     objects: Mapping[tuple[str, str], Any] = field(default_factory=dict, compare=False, repr=False)
@@ -79,7 +84,7 @@ def settings_of(**said: Any) -> Settings:
     if store is not None:
         retrievers = _place_store(retrievers, spell("store", store), objects)
     parts: dict[str, Any] = {part: spell(part, said[part]) for part in PARTS if said.get(part) is not None}
-    plain = {name: said[name] for name in ("traffic", "restricted", "shared_feedback") if said.get(name) is not None}
+    plain = {name: said[name] for name in PLAIN if said.get(name) is not None}
     return check(Settings(tuple(retrievers), objects=objects, **parts, **plain), trusted=True)
 
 
@@ -153,6 +158,8 @@ def check(settings: Settings, *, trusted: bool = False) -> Settings:
         raise InvalidSettings(f"traffic is how many searched queries are kept, 0 or more, not {settings.traffic!r}")
     if type(settings.shared_feedback) is not bool:
         raise InvalidSettings(f"shared_feedback is true or false, not {settings.shared_feedback!r}")
+    if type(settings.beside) is not bool:
+        raise InvalidSettings(f"beside is true or false, not {settings.beside!r}")
     for kind, one in settings.components():
         if one["name"] != OBJECT:
             registry.component(kind, one["name"])

@@ -1,0 +1,239 @@
+"""What is learned beside an engine: every plan is cross-validated, "nothing" included, as in a memory (evolution/).
+
+Questions are scored on what the other folds taught. The rule that chooses and the gate are those of a memory; what is
+chosen among is simpler, because there are no keys to move: how much likeness to taught questions counts beside the
+engine's own scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from evokey.evolution import gating
+from evokey.evolution.choosing import Populations, join_folds, safe_choices
+from evokey.evolution.crossfit import FOLD_SAMPLE, MIN_CROSSFIT, REWORDED_SAMPLE, TAUGHT_SAMPLE
+from evokey.evolution.evaluation import KEPT_GAIN
+from evokey.evolution.folds import fold_of, sample, split_folds
+from evokey.evolution.guarded import FEW_GATE
+from evokey.evolution.judgements import Judgements
+from evokey.evolution.nearness import SLACK
+from evokey.evolution.policy import Proposal
+from evokey.layer.scoring import Plan
+from evokey.layer.teaching import Teaching
+from evokey.layer.trial import Trial, Weights
+from evokey.search.rewording import reword
+from evokey.types import Choice, Quality, Ranking, Reach, Scores
+
+NAME = "questions"
+"""What the choice of a layer is called in reports: taught questions are all it has."""
+NOTHING = Choice()
+KERNELS = (1.0, 2.0, 4.0)
+SPREADS = (0.0, 0.5, 1.0)
+STEPS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
+PENALTIES = (1.0, 0.4, 0.2, 0.0)
+"""At a penalty of 1, only a question that is asked in (almost) the same words is found by a taught one."""
+SHARPNESS = (0.0, 1.0, 2.0, 4.0)
+DEMOTIONS = (0.5, 1.0, 2.0)
+GROUPS = 2
+"""Ways to weigh likeness (encoders and power) that are tried with everything else."""
+QUANTILES = (0.0, 0.05, 0.1, 0.25, 0.5)
+"""Of how like related held-out questions are to the nearest taught one: where learning may stop acting."""
+FEW = Choice(spread=0.5, step=2.0, penalty=0.1, sharpness=1.0, gate_weights=FEW_GATE, kernel=2.0)
+"""What is learned from too few lessons to cross-validate, if it does no harm."""
+FEW_PENALTIES = (0.2, 0.1, 0.0)
+
+
+@dataclass(frozen=True)
+class Material:
+    """What is learned from."""
+
+    lessons: Judgements
+    protected: Judgements
+    pools: Mapping[str, Ranking]
+    """What the engine returned for every taught and protected question."""
+    depth: int
+    """How many results it was asked for."""
+    names: tuple[str, ...]
+    """Of the encoders."""
+    likeness: Callable[[Sequence[str]], Scores]
+    """How like questions are to the taught ones: encoders × questions × taught questions."""
+
+
+class Fit:
+    def __init__(self, material: Material) -> None:
+        self._material, self._teaching = material, Teaching.of(material.lessons)
+        lessons = material.lessons
+        self.untaught = Plan(NOTHING, mixes(len(material.names))[0])
+        self._folds = [self._hold_out(fold, queries) for fold, queries in enumerate(split_folds(lessons.queries))]
+        self._taught = self._score(lessons.only(sample(lessons.jurors, TAUGHT_SAMPLE)))
+        self._protected = self._score(material.protected)
+        self._rewordings = self._reword()
+        self._trials = (*self._folds, self._taught, self._protected, self._rewordings)
+
+    def propose(self) -> Proposal:
+        few = len(self._material.lessons.queries) < MIN_CROSSFIT
+        plan = self._choose_few() if few else self._choose()
+        reach = None if plan == self.untaught else Reach(NAME, 0.0 if few else self._narrow(plan), 0.0)
+        choice = plan.choice if few or plan == self.untaught else self._add_gate(plan)
+        weights = dict(zip(self._material.names, plan.weights, strict=True))
+        taught = _quality(self._taught.outcomes([plan, self.untaught]), plan, self.untaught)
+        proposal = Proposal({NAME: choice}, weights, None, taught, plan != self.untaught, reach)
+        if few:
+            return proposal
+        held, apart = (
+            _quality(self._held_out([plan, self.untaught], apart), plan, self.untaught) for apart in (False, True)
+        )
+        return replace(proposal, held_out=held, unrelated=apart)
+
+    # ---- the questions
+
+    def _hold_out(self, fold: int, queries: Sequence[str]) -> Trial:
+        """The questions of one fold, on what the others taught."""
+        lessons = self._material.lessons
+        jury, own = set(lessons.jurors), np.array([fold_of(text) == fold for text in self._teaching.texts], bool)
+        asked = lessons.only(sample([query for query in queries if query in jury], FOLD_SAMPLE))
+        return self._score(asked, self._teaching.leave_out(own))
+
+    def _score(self, asked: Judgements, teaching: Teaching | None = None) -> Trial:
+        material = self._material
+        tables = material.likeness(asked.queries)
+        return Trial(teaching or self._teaching, tables, asked, material.pools, material.depth)
+
+    def _reword(self) -> Trial:
+        """Taught questions in other words. What the engine would return for these is not known; what it returned for
+        the question itself takes its place."""
+        material, lessons = self._material, self._material.lessons
+        found = reword(sample(lessons.jurors, REWORDED_SAMPLE), REWORDED_SAMPLE)
+        named = {f"{one.query}\n{at}": one for at, one in enumerate(found)}
+        asked = Judgements({name: lessons.grades[one.query] for name, one in named.items()}, {})
+        tables = material.likeness([one.text for one in named.values()])
+        pools = {name: material.pools[one.query] for name, one in named.items()}
+        return Trial(self._teaching, tables, asked, pools, material.depth)
+
+    def _held_out(self, plans: Sequence[Plan], as_unrelated: bool = False) -> dict[Plan, Scores]:
+        return join_folds([trial.outcomes(plans, as_unrelated=as_unrelated) for trial in self._folds])
+
+    # ---- the choice
+
+    def _choose(self) -> Plan:
+        """First how likeness is weighed, by a few choices of everything else; then everything else."""
+        found = self._populate([plan for group in self._groups() for plan in _rough(*group)])
+        worth = {group: self._worth(found, _rough(*group)) for group in self._groups()}
+        best = sorted(worth, key=lambda group: -worth[group])[:GROUPS]
+        plan = self._populate([plan for group in best for plan in _whole(*group)]).choose()
+        if plan == self.untaught or not len(self._teaching.wrong.texts):
+            return plan
+        demoting = [plan._replace(choice=replace(plan.choice, demotion=one)) for one in DEMOTIONS]
+        return self._populate([plan, *demoting]).choose()
+
+    def _groups(self) -> list[tuple[Weights, float]]:
+        return list(product(mixes(len(self._material.names)), KERNELS))
+
+    def _worth(self, found: Populations[Plan], plans: Sequence[Plan]) -> float:
+        return max((float(found.expected[plan].mean()) for plan in plans if plan in found.expected), default=-np.inf)
+
+    def _populate(self, plans: Sequence[Plan]) -> Populations[Plan]:
+        """What each plan means to everybody, without those that make a protected question worse."""
+        for weights in {plan.weights for plan in plans} - self._rewordings.gates.keys():
+            self._train_gate(weights)
+        all_plans = list(dict.fromkeys([self.untaught, *plans]))
+        safe = safe_choices(self._protected.outcomes(all_plans), self.untaught)
+        return Populations(
+            self._held_out(safe),
+            self._related,
+            self._held_out(safe, as_unrelated=True),
+            self._rewordings.outcomes(safe),
+            self._taught.outcomes(safe),
+            self.untaught,
+            self._untouched,
+        )
+
+    @cached_property
+    def _related(self) -> np.ndarray:
+        """Which held-out questions share a document with what the other folds taught."""
+        return np.concatenate([trial.related for trial in self._folds])
+
+    @cached_property
+    def _untouched(self) -> float:
+        """The share of documents that learned nothing, among those that the engine has shown."""
+        shown = {number for pool in self._material.pools.values() for number in pool.numbers.tolist()}
+        learners = set(self._teaching.learners.tolist())
+        return 1 - len(learners) / max(len(shown | learners), 1)
+
+    def _train_gate(self, weights: Weights) -> None:
+        found = gating.train(self._folds, self._rewordings, weights)
+        for trial, probabilities in zip(self._folds, found.held_out, strict=True):
+            trial.gates[weights] = probabilities
+        self._rewordings.gates[weights] = found.reworded
+        self._taught.gates[weights] = self._protected.gates[weights] = found.whole
+
+    def _add_gate(self, plan: Plan) -> Choice:
+        gate = self._taught.gates[plan.weights]
+        return replace(plan.choice, gate_weights=tuple(float(one) for one in gate))
+
+    def _narrow(self, plan: Plan) -> float:
+        """How like a taught question a question must be, at the least: as much as keeps nearly all of the gain."""
+        near = np.concatenate([trial.nearest(plan.weights) for trial in self._folds])
+        again, some = self._rewordings.nearest(plan.weights), self._related if self._related.any() else ~self._related
+        levels = sorted({float(one) - SLACK for one in np.quantile(near[some], QUANTILES, method="lower")})
+        found = self._populate([plan])
+
+        def gain(level: float) -> float:
+            """What is expected if nothing is learned about questions that are less like."""
+            limited = replace(
+                found,
+                held_out=_limit(found.held_out, plan, self.untaught, near >= level),
+                as_unrelated=_limit(found.as_unrelated, plan, self.untaught, near >= level),
+                rewordings=_limit(found.rewordings, plan, self.untaught, again >= level),
+            )
+            return float(limited.expected[plan].mean())
+
+        gains = {level: gain(level) for level in levels}
+        return max(level for level in levels if gains[level] >= KEPT_GAIN * max(gains.values()))
+
+    def _choose_few(self) -> Plan:
+        """Too few lessons to cross-validate: a usual choice, if each taught question loses nothing by what the others
+        taught; else taught questions are found again, at the largest penalty at which they do best."""
+        weights = self.untaught.weights
+        for trial in self._trials:
+            trial.gates[weights] = FEW_GATE
+        rows = [Plan(Choice(penalty=one, gate_weights=FEW_GATE, kernel=FEW.kernel), weights) for one in FEW_PENALTIES]
+        plans = [self.untaught, Plan(FEW, weights), *rows]
+        safe = safe_choices(self._protected.outcomes(plans), self.untaught)
+        others, taught = self._held_out(safe), self._taught.outcomes(safe)
+        harmless = [one for one in safe if others[one].sum() >= others[self.untaught].sum() - 1e-9 or one in rows]
+        best = max(round(float(taught[one].mean()), 3) for one in harmless)
+        return next(one for one in [*plans[1:], self.untaught] if one in harmless and taught[one].mean() >= best - 0.01)
+
+
+def mixes(encoders: int) -> list[Weights]:
+    """How much each encoder's likeness may count: all alike, or one alone."""
+    lone = [tuple(float(one == at) for at in range(encoders)) for one in range(encoders)]
+    return list(dict.fromkeys([(1 / encoders,) * encoders, *lone]))
+
+
+def _rough(weights: Weights, kernel: float) -> list[Plan]:
+    return [
+        Plan(Choice(0.5, step, penalty=0.2, sharpness=sharp, kernel=kernel), weights)
+        for step, sharp in product((2.0, 8.0), (0.0, 1.0))
+    ]
+
+
+def _whole(weights: Weights, kernel: float) -> Iterator[Plan]:
+    for spread, step, penalty, sharp in product(SPREADS, STEPS, PENALTIES, SHARPNESS):
+        if step or not spread:
+            yield Plan(Choice(spread, step, penalty=penalty, sharpness=sharp, kernel=kernel), weights)
+
+
+def _limit(found: Mapping[Plan, Scores], plan: Plan, untaught: Plan, inside: np.ndarray) -> dict[Plan, Scores]:
+    return {untaught: found[untaught], plan: np.where(inside, found[plan], found[untaught])}
+
+
+def _quality(found: Mapping[Plan, Scores], plan: Plan, untaught: Plan) -> Quality:
+    before, after = found[untaught], found[plan]
+    return Quality(float(before.mean()), float(after.mean()), len(after))

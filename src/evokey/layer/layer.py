@@ -1,0 +1,363 @@
+"""Layer: what learns beside a search function that is not ours. The verbs of a memory, without its documents.
+
+search    is the question like a taught one? Then the engine's results are fused with what was learned
+feedback  a lesson in the ledger, and the engine's results for its question (the pool)
+evolve    lessons and pools → a new epoch, if held-out questions say that it helps
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from evokey import checks
+from evokey import settings as settings_
+from evokey.erasure import Erasure
+from evokey.errors import InvalidInput, MemoryClosed, storing
+from evokey.forgetting.forget import Forgetter
+from evokey.forgetting.places import TaughtTexts
+from evokey.inspect import backup
+from evokey.layer import inspecting
+from evokey.layer.engine import DEPTH, Allowed, Engine, Search
+from evokey.layer.learned import Learned
+from evokey.layer.likeness import Comparison
+from evokey.layer.pools import EnginePools
+from evokey.layer.publisher import LayerPublisher
+from evokey.ledger.ledger import Ledger
+from evokey.registry import Described
+from evokey.settings import Settings
+from evokey.types import (
+    Document,
+    Epoch,
+    EpochDiff,
+    EpochReport,
+    Explanation,
+    Forgotten,
+    Hit,
+    Lesson,
+    Stats,
+    Verdict,
+)
+
+STATES = 4
+"""Epochs that are kept composed."""
+
+
+def beside(
+    search: Search | None,
+    at: str | Path,
+    *,
+    allowed: Allowed | None = None,
+    encoder: Described | Sequence[Described] | None = None,
+    shared_feedback: bool | None = None,
+    allow: Sequence[str] = (),
+    now: Callable[[], float] = time.time,
+) -> Layer:
+    """Open the layer in a directory, or make it on first use: it learns beside `search`, whatever that is.
+
+    `search(query, k, **filters)` returns ids and scores, best first (docs/beside.md has the shapes). `allowed(ids,
+    **filters)` returns those of the ids that exist and that the caller may see: it is asked before an id is added that
+    the search itself did not return. Without it, nothing is added for a caller who passes filters. The encoders compare
+    questions (bm25 and wordllama, unless others are named when the layer is made). Without a search function (None) all
+    but searching works. `shared_feedback` and `allow` are as in evokey.open.
+    """
+    if search is not None and not callable(search):
+        raise InvalidInput(f"search is a function of a query and k, not {checks.shown(search)}")
+    if allowed is not None and not callable(allowed):
+        raise InvalidInput(f"allowed is a function of a list of ids, not {checks.shown(allowed)}")
+    given = {"encoder": encoder, "shared_feedback": shared_feedback}
+    said = {name: value for name, value in given.items() if value is not None}
+    folder, settings = settings_.resolve(Path(at), {**said, "beside": True}, allow)
+    with storing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    layer = Layer(folder, settings, Engine(search, allowed), now=now)
+    try:
+        with storing(folder):
+            settings_.write_new(folder, settings)
+    except BaseException:
+        layer.close()
+        raise
+    return layer
+
+
+class Heard(NamedTuple):
+    """What somebody says of documents for a query, checked."""
+
+    query: str
+    grades: Mapping[str, float]
+    actor: str | None
+    filters: Mapping[str, Any]
+
+    def lesson(self, time: float) -> Lesson:
+        """It holds for a document as long as its id is known: texts are compared at every search."""
+        row = Document("", "").hash
+        verdicts = tuple(Verdict(id, grade, row) for id, grade in self.grades.items())
+        return Lesson(0, self.query, (), verdicts, self.actor, "feedback", time)
+
+
+class Layer:
+    """A search function that learns. Use as a context manager, or close it."""
+
+    def __init__(
+        self, folder: Path, settings: Settings, engine: Engine, *, now: Callable[[], float] = time.time
+    ) -> None:
+        self._folder, self._engine, self._now = folder, engine, now
+        self._comparisons = [
+            Comparison.of(one.name, settings_.build_encoder(settings, one), folder / "keys" / one.name)
+            for one in settings.retrievers
+        ]
+        self.ledger = Ledger(folder)
+        self._one_at_a_time, self._reading = threading.RLock(), threading.Lock()
+        self._closed = False
+        self._version, self._current = -1, 0
+        self._states: dict[int, tuple[Any, Learned]] = {}
+        try:
+            self._pools = EnginePools(engine, self.ledger)
+            shared = settings.shared_feedback
+            self._publisher = LayerPublisher(self.ledger, now, self._pools, self._comparisons, shared)
+            place = TaughtTexts(folder, self._comparisons)
+            self._forgetter = Forgetter(self, self.ledger, [place], self._publisher.refit_after_forget)
+            self._forgetter.resume()
+        except BaseException:
+            self.ledger.close()
+            raise
+
+    # ---- answering
+
+    def search(self, query: str, k: int = 10, *, epoch: int | None = None, **filters: Any) -> list[Hit]:
+        """The k best documents, best first. The search function is called once, with your filters.
+
+        Far from every taught question its results come back as they are. Near one, it is asked for at least a hundred,
+        and these are fused with what was learned. A document that learned nothing keeps its score; the scores of
+        others are on the same scale. Errors of the search function go through unchanged.
+        """
+        self._check_open()
+        text, size = checks.query(query), checks.count(k)
+        learned = self._learned(epoch)
+        near = learned.compare(text)
+        hits = self._engine.ask(text, size if near is None else max(size, DEPTH), filters)
+        if near is None:
+            return hits
+        self._pools.note(text, filters, hits)
+        return learned.rank(
+            near, hits, size, lambda ids: self._engine.allow(ids, filters), limited=self._engine.limits(filters)
+        )
+
+    def explain(self, id: str, query: str | None = None, **filters: Any) -> Explanation:
+        """What a document has learned and from whom; with a query, how that changes its score and rank."""
+        self._check_open()
+        wanted, text = checks.ids([id])[0], None if query is None else checks.query(query)
+        return inspecting.explain(self._learned(None), self.ledger, self._engine, (wanted, text), filters)
+
+    # ---- learning
+
+    def feedback(
+        self,
+        query: str,
+        relevant: checks.Graded = (),
+        irrelevant: Iterable[str] = (),
+        actor: str | None = None,
+        **filters: Any,
+    ) -> Lesson:
+        """Record a verdict: which documents were right for this query, and which were wrong.
+
+        `relevant` is a list of ids, or {id: grade}. The engine's results for the query are kept for evolve; `filters`
+        are passed to it. Where it fails, the lesson is recorded all the same, and evolve asks it again.
+        """
+        (lesson,) = self._record([self._heard(query, relevant, irrelevant, actor, **filters)])
+        return lesson
+
+    def feedback_many(self, lessons: Iterable[Mapping[str, Any]]) -> list[Lesson]:
+        """Many verdicts at once, each a mapping of feedback's arguments: all are recorded, or none."""
+        return self._record([self._heard(**lesson) for lesson in lessons])
+
+    def _heard(
+        self,
+        query: str,
+        relevant: checks.Graded = (),
+        irrelevant: Iterable[str] = (),
+        actor: str | None = None,
+        **filters: Any,
+    ) -> Heard:
+        who = None if actor is None else checks.actor(actor)
+        return Heard(checks.query(query), checks.grades(relevant, irrelevant), who, filters)
+
+    def _record(self, heard: Sequence[Heard]) -> list[Lesson]:
+        """Write lessons with the engine's results for their questions, in one transaction; the engine is asked
+        before."""
+        self._check_open()
+        pools = self._pools.take([(one.query, one.filters) for one in heard])
+        with self._write(), self.ledger.write():
+            for one, hits in zip(heard, pools, strict=True):
+                self._pools.number(list(one.grades))
+                self._pools.note_texts(hits or (), one.grades)
+                if hits is not None:
+                    self._pools.put({one.query: hits})
+            return [self.ledger.lessons.append(one.lesson(self._now()), None) for one in heard]
+
+    def lessons(
+        self,
+        query: str | None = None,
+        actor: str | None = None,
+        document: str | None = None,
+        verifier: str | None = None,
+        held: bool | None = None,
+    ) -> list[Lesson]:
+        """The lessons that match every given criterion, oldest first; held: only those on hold, or only the others."""
+        self._check_open()
+        more = {} if verifier is None else {"verifier": verifier}
+        return self.ledger.lessons.select({**checks.criteria(query, actor, document), **more}, held=held)
+
+    def hold(self, lessons: Iterable[int]) -> int:
+        """Put lessons (numbers) on hold: from the next evolve on they take part in nothing, until they are released.
+        Returns how many were not on hold."""
+        with self._write():
+            return self.ledger.lessons.hold(checks.numbers(lessons))
+
+    def release(self, lessons: Iterable[int]) -> int:
+        """Let lessons on hold take part again, from the next evolve on. Returns how many were on hold."""
+        with self._write():
+            return self.ledger.lessons.release(checks.numbers(lessons))
+
+    def protect(self, query: str, relevant: checks.Graded, **filters: Any) -> None:
+        """Protect a query: no epoch is published in which these documents rank worse than in the engine's results.
+
+        An empty list stops protecting it. Evolve may have to ask the engine for its results.
+        """
+        text, grades = checks.query(query), checks.grades(relevant, ()) if relevant else {}
+        self._check_open()
+        (hits,) = self._pools.take([(text, filters)]) if grades else (None,)
+        with self._write(), self.ledger.write():
+            self._pools.number(list(grades))
+            self.ledger.protected.put(text, grades)
+            if hits is not None:
+                self._pools.put({text: hits})
+
+    def protected_queries(self) -> Mapping[str, Mapping[str, float]]:
+        """Protected queries, each with its documents and grades."""
+        self._check_open()
+        return self.ledger.protected.all()
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Documents are gone from the engine: what they were taught has no effect, in case they come back with new
+        feedback. Needed only where no `allowed` says which ids exist."""
+        wanted = checks.ids(ids)
+        with self._write():
+            known = self.ledger.documents.find(wanted)
+            self.ledger.documents.delete(list(known))
+        return len(known)
+
+    # ---- evolving, and time travel
+
+    def evolve(self, dry_run: bool = False) -> EpochReport:
+        """Let the lessons so far propose what is learned; publish it as a new epoch if held-out queries say it helps.
+
+        The engine is asked only for questions whose results are not kept."""
+        with self._write():
+            return self._publisher.evolve(dry_run=dry_run)
+
+    def forget(self, query: str | None = None, actor: str | None = None, document: str | None = None) -> Forgotten:
+        """Erase the lessons that match every given criterion, everywhere. They have no effect from now on; where some
+        of their bytes cannot be erased now (a reader holds the write-ahead log), the result says so."""
+        wanted = checks.criteria(query, actor, document)
+        if not wanted:
+            raise InvalidInput("name what to forget: query=…, actor=… or document=… (a document's id)")
+        with self._write():
+            return self._forgetter.forget(Erasure(**wanted), traffic=False)
+
+    def remember(self) -> None:
+        """Lessons are gone: results of recent searches may be of their questions."""
+        self._pools.drop_recent()
+
+    def epochs(self) -> list[Epoch]:
+        """All states of what was learned, the untaught one (0) first; search any of them with epoch=…"""
+        self._check_open()
+        return self.ledger.epochs.all()
+
+    def rollback(self, epoch: int) -> Epoch:
+        """Publish again what an older epoch had learned, as a new epoch. Its lessons take part from now on; all others
+        are on hold until they are released."""
+        with self._write():
+            return self._publisher.rollback(self._epoch(epoch))
+
+    def diff(self, a: int, b: int) -> EpochDiff:
+        """What changed from epoch a to epoch b: documents by what they were taught, taught and protected queries by
+        what they find. The engine is not asked: its results for these queries are kept."""
+        self._check_open()
+        return inspecting.diff(self._learned(a), self._learned(b), self.ledger)
+
+    # ---- the layer itself
+
+    def stats(self) -> Stats:
+        """What the layer holds."""
+        self._check_open()
+        return inspecting.count(self._learned(None), self.ledger, self._folder)
+
+    def backup(self, path: str | Path) -> None:
+        """Copy the layer, as it is at one moment, to a new directory; others may write meanwhile. `forget` does not
+        reach the copy."""
+        self._check_open()
+        backup.copy(self._folder, Path(path))
+
+    def close(self) -> None:
+        """Let another process write."""
+        with self._one_at_a_time:
+            self._closed = True
+            self.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _epoch(self, number: int) -> Epoch:
+        return self.ledger.epochs.get(checks.epoch(number, self.ledger.epochs.current))
+
+    def _learned(self, epoch: int | None) -> Learned:
+        """What an epoch has learned, as the ledger is now."""
+        with self._reading:
+            version = self.ledger.version
+            if version != self._version:
+                self._refresh()
+                self._version = version
+            number = self._current if epoch is None else epoch
+            if number not in self._states:
+                with self.ledger.read():
+                    self._states[number] = self._mark(), self._publisher.compose(self._epoch(number))
+                while len(self._states) > STATES:
+                    self._states.pop(next(one for one in self._states if one != number))
+            return self._states[number][1]
+
+    def _refresh(self) -> None:
+        """Another commit: drop what no longer holds, and read the texts' hashes again."""
+        with self.ledger.read():
+            self._current, mark = self.ledger.epochs.current, self._mark()
+            self._states = {
+                number: (mark, self._publisher.read_texts(known))
+                for number, (old, known) in self._states.items()
+                if old == mark
+            }
+
+    def _mark(self) -> tuple[int, int, int]:
+        """Changes when lessons are forgotten, or documents go or come back that lessons name."""
+        ledger = self.ledger
+        return ledger.forgets.count, ledger.documents.position().removals, ledger.lessons.set_aside()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise MemoryClosed(f"this layer was closed; open it again with evokey.beside(…, at={str(self._folder)!r})")
+
+    @contextmanager
+    def _write(self) -> Iterator[None]:
+        """One verb that writes at a time, in this process and among all; others search meanwhile."""
+        with self._one_at_a_time:
+            self._check_open()
+            self.ledger.lock()
+            self._forgetter.resume()
+            yield

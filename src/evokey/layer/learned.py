@@ -1,0 +1,132 @@
+"""What one epoch has learned beside an engine, and what a search makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evokey.layer.engine import DEPTH
+from evokey.layer.likeness import Likeness
+from evokey.layer.scoring import Parts, Plan, Scale, blend, combine, gate, weigh
+from evokey.layer.teaching import Teaching
+from evokey.search.gate import FIRST, Opening, open_for
+from evokey.types import Document, Epoch, Hit, Scores, digest
+
+ADDED = 100
+"""Ids that an engine is asked for leave to add, at most."""
+Leave = Callable[[Sequence[str]], Mapping[str, Document]]
+"""ids → those that may be added to the results."""
+
+
+class Scored(NamedTuple):
+    """The touched documents for one question, by their places."""
+
+    base: Scores
+    after: Scores
+    parts: Parts
+    opening: Opening
+    added: Mapping[int, Document]
+    """Documents that the engine did not return and that may be added."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    epoch: Epoch
+    teaching: Teaching
+    ids: tuple[str, ...]
+    """Of the touched documents."""
+    texts: tuple[str, ...]
+    """Hashes of their texts as they were taught; empty where no text was known."""
+    plan: Plan
+    likeness: Likeness
+
+    def compare(self, query: str) -> Scores | None:
+        """How like a question is to the taught ones; None where it is like none: then the engine answers alone."""
+        reach = self.epoch.reach
+        if self.plan.choice.nothing or reach is None:
+            return None
+        near = blend(self.likeness.tables([query]), self.plan.weights)[0]
+        return near if near[self.teaching.known.texts].max(initial=0.0) >= max(reach.threshold, 1e-9) else None
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        return {id: at for at, id in enumerate(self.ids)}
+
+    def rank(self, near: Scores, hits: Sequence[Hit], k: int, leave: Leave, *, limited: bool) -> list[Hit]:
+        """An engine's results with what was learned. near: what compare says; limited: whether the caller may be shown
+        less than all."""
+        scored = self.score(near, hits, leave, limited=limited)
+        changed = np.flatnonzero(scored.after != scored.base)
+        if not len(changed):
+            return list(hits[:k])
+        scale, moved = _scale(hits), dict(zip(changed.tolist(), scored.after[changed].tolist(), strict=True))
+        shares = scale.shares([hit.score for hit in hits])
+        ranked: list[tuple[float, int, Hit]] = []
+        for at, hit in enumerate(hits):
+            share = moved.get(self.place.get(hit.id, -1))
+            new = hit if share is None else Hit(hit.id, _unscaled(scale, share), hit.document)
+            ranked.append((-float(shares[at] if share is None else share), at, new))
+        for place, document in scored.added.items():
+            if scored.after[place] > 0:
+                hit = Hit(document.id, _unscaled(scale, float(scored.after[place])), document)
+                ranked.append((-float(scored.after[place]), len(hits) + place, hit))
+        return [hit for _, _, hit in sorted(ranked, key=lambda one: one[:2])[:k]]
+
+    def score(self, near: Scores, hits: Sequence[Hit], leave: Leave, *, limited: bool) -> Scored:
+        """What every touched document scores that the engine returned or that may be added."""
+        choice, base = self.plan.choice, np.zeros(len(self.ids))
+        shares = _scale(hits).shares([hit.score for hit in hits])
+        there, speaks = np.zeros(len(self.ids), bool), np.ones(len(self.ids), bool)
+        for hit, share in zip(hits, shares.tolist(), strict=True):
+            place = self.place.get(hit.id)
+            if place is not None:
+                base[place], there[place], speaks[place] = share, True, self._holds(place, hit.document)
+        parts = Parts(*(table[0] for table in weigh(self.teaching, near[None], choice)))
+        added = self._add(parts, there, leave)
+        visible = there.copy()
+        visible[list(added)] = True
+        hidden = self._hidden(visible) if limited else ()
+        signals = self.teaching.known.signals(near, 1.0, base, shares[:FIRST], hidden)
+        opening = open_for(choice, signals)
+        after = gate(base, combine(base, parts, choice, opening.penalty), opening.share)
+        return Scored(base, np.where(visible & speaks, after, base), parts, opening, added)
+
+    def _add(self, parts: Parts, there: NDArray[np.bool_], leave: Leave) -> dict[int, Document]:
+        """Documents that the engine did not return, the best by what was taught first, as far as they may be shown."""
+        choice = self.plan.choice
+        worth = np.where(there, -np.inf, combine(np.zeros(len(there)), parts, choice, 0.0))
+        best = np.argsort(-worth, kind="stable")[:ADDED]
+        allowed = leave([self.ids[at] for at in best.tolist() if worth[at] > 0])
+        return {self.place[id]: document for id, document in allowed.items()}
+
+    def _hidden(self, visible: NDArray[np.bool_]) -> list[int]:
+        """Taught questions about no document that the caller may see: they say nothing to this caller."""
+        seen = set(np.flatnonzero(visible).tolist())
+        return [at for at, documents in enumerate(self.teaching.known.documents) if seen.isdisjoint(documents)]
+
+    def _holds(self, place: int, document: Document) -> bool:
+        """Whether a document still has the text that it was taught with, as far as both are known."""
+        return not (self.texts[place] and document.text) or self.texts[place] == content(document)
+
+
+def content(document: Document) -> str:
+    """The hash of a document's text; empty where the text is not known."""
+    return digest(document.title, document.text) if document.text else ""
+
+
+def _scale(hits: Sequence[Hit]) -> Scale:
+    return Scale.of([hit.score for hit in hits], DEPTH)
+
+
+def _unscaled(scale: Scale, share: float) -> float:
+    return float(scale.scores(np.array([share]))[0])
+
+
+def ranks(hits: Sequence[Hit], ids: Collection[str]) -> dict[str, int]:
+    """The rank of some documents among hits, from 1 on."""
+    return {hit.id: at for at, hit in enumerate(hits, 1) if hit.id in ids}

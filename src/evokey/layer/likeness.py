@@ -1,0 +1,135 @@
+"""How like two questions are: a cosine for each encoder, from 0 (nothing in common) to 1 (the same question).
+
+The taught questions are a small collection of their own. A word weighs by how few of them have it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from evokey.encoders.cached import Cached
+from evokey.errors import InvalidSettings
+from evokey.protocols import Bag
+from evokey.search.retriever import remember_taught
+from evokey.types import Scores
+
+
+class Measure(Protocol):
+    """One encoder's word on how like questions are to the taught ones."""
+
+    def table(self, questions: Sequence[str]) -> Scores:
+        """Questions (first axis) × taught questions, each from 0 to 1."""
+        ...
+
+
+class WordMeasure:
+    """By words in common: BM25's saturation and idf, of vectors of length 1."""
+
+    def __init__(self, encoder: Any, texts: Sequence[str]) -> None:
+        self._encoder = encoder
+        bags: Sequence[Bag] = encoder.documents(list(texts))
+        lengths = [sum(bag.values()) for bag in bags]
+        self._average = float(np.mean(lengths)) if lengths else 1.0
+        frequency: dict[str, int] = {}
+        for bag in bags:
+            for word in bag:
+                frequency[word] = frequency.get(word, 0) + 1
+        self._columns = {word: column for column, word in enumerate(frequency)}
+        # The root, so that the product of two vectors weighs a word by its idf, as BM25 does.
+        self._idf = {word: math.sqrt(encoder.idf(len(bags), count)) for word, count in frequency.items()}
+        self._unknown = math.sqrt(encoder.idf(len(bags), 0))
+        self._taught = self._matrix(bags).tocsc()
+
+    def table(self, questions: Sequence[str]) -> Scores:
+        asked = self._matrix(self._encoder.documents(list(questions)))
+        return np.asarray(np.clip((asked @ self._taught.T).toarray(), 0.0, 1.0))
+
+    def _matrix(self, bags: Sequence[Bag]) -> sparse.csr_array:
+        """Rows of length 1. A word that nobody taught makes a question less like all of them."""
+        columns, values, starts = list[int](), list[float](), [0]
+        for bag in bags:
+            (pivot,) = self._encoder.pivots(np.array([sum(bag.values())], np.float64), self._average)
+            weights = {word: self._weigh(word, count, pivot) for word, count in bag.items()}
+            length = max(math.sqrt(sum(one * one for one in weights.values())), 1e-12)
+            known = [word for word in weights if word in self._columns]
+            columns += [self._columns[word] for word in known]
+            values += [weights[word] / length for word in known]
+            starts.append(len(columns))
+        parts = np.array(values, np.float64), np.array(columns, np.int64), np.array(starts, np.int64)
+        return sparse.csr_array(parts, (len(bags), len(self._columns)))
+
+    def _weigh(self, word: str, count: float, pivot: float) -> float:
+        return float(count / (count + pivot) * self._idf.get(word, self._unknown))
+
+
+class VectorMeasure:
+    """By meaning: the cosine of dense vectors."""
+
+    def __init__(self, encoder: Any, texts: Sequence[str], taught: Any) -> None:
+        """taught: the encoder that keeps what it encodes, where encoding costs something."""
+        self._encoder = encoder
+        self._taught = np.asarray(taught.queries(list(texts)) if len(texts) else np.zeros((0, 1)))
+
+    def table(self, questions: Sequence[str]) -> Scores:
+        if not len(self._taught):
+            return np.zeros((len(questions), 0))
+        vectors = np.asarray(self._encoder.queries(list(questions)))
+        return np.asarray(np.clip((vectors @ self._taught.T).astype(np.float64), 0.0, 1.0))
+
+
+class Likeness:
+    """How like questions are to the taught ones, by every encoder."""
+
+    def __init__(self, measures: Mapping[str, Measure], texts: Sequence[str]) -> None:
+        self.names, self._measures = tuple(measures), tuple(measures.values())
+        self._place = {text: column for column, text in enumerate(texts)}
+
+    def tables(self, questions: Sequence[str]) -> Scores:
+        """Encoders × questions × taught questions. A question that was taught in the same words is as like as can
+        be."""
+        found = np.array([measure.table(questions) for measure in self._measures])
+        found = found.reshape(len(self._measures), len(questions), len(self._place))
+        for row, question in enumerate(questions):
+            if question in self._place:
+                found[:, row, self._place[question]] = 1.0
+        return found
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An encoder by which questions are compared."""
+
+    name: str
+    encoder: Any
+    taught: Any
+    """The same encoder; where encoding costs something, it keeps what it has encoded."""
+
+    @classmethod
+    def of(cls, name: str, encoder: Any, folder: Path) -> Comparison:
+        if encoder.kind not in ("dense", "sparse") or name == "given":
+            raise InvalidSettings(
+                f"encoder {name!r} cannot compare questions: beside a search, they are compared by one vector made of "
+                f"the text, or by words. Choose a dense encoder such as wordllama, or bm25"
+            )
+        return cls(name, encoder, remember_taught(encoder, folder))
+
+    def measure(self, texts: Sequence[str]) -> Measure:
+        if self.encoder.kind == "sparse":
+            return WordMeasure(self.encoder, texts)
+        return VectorMeasure(self.encoder, texts, self.taught)
+
+    def forget(self, texts: Sequence[str]) -> None:
+        """Erase what is kept of these texts."""
+        if isinstance(self.taught, Cached):
+            self.taught.forget(texts)
+
+
+def make_likeness(comparisons: Sequence[Comparison], texts: Sequence[str]) -> Likeness:
+    return Likeness({one.name: one.measure(texts) for one in comparisons}, texts)

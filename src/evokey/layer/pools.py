@@ -1,0 +1,133 @@
+"""What the engine returned for the taught questions: kept in the ledger, so that evolve asks it nothing.
+
+The ledger knows documents by number. A document of an engine is a row with an id and no text; beside it stands the hash
+of the text that was taught, where the engine gave one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evokey.errors import InvalidResults, ServiceFailed
+from evokey.layer.engine import DEPTH, Engine
+from evokey.layer.learned import content
+from evokey.ledger.ledger import Ledger
+from evokey.ledger.pools import Pool
+from evokey.types import Document, Hit, Ranking
+
+log = logging.getLogger("evokey")
+NAME = "engine"
+"""What the pools are stored under."""
+CONTENT = "content"
+"""The name of a text's hash among the metadata of its row."""
+RECENT = 256
+"""Searches whose results are remembered, for the feedback that may follow."""
+
+
+class Shown(NamedTuple):
+    """A result of the engine, as far as it is kept."""
+
+    id: str
+    score: float
+    content: str
+    """The hash of its text; empty where that is not known."""
+
+
+Filters = Mapping[str, Any]
+
+
+@dataclass
+class EnginePools:
+    engine: Engine
+    ledger: Ledger
+    _recent: OrderedDict[str, tuple[Filters, list[Shown]]] = field(default_factory=OrderedDict, init=False)
+
+    def note(self, query: str, filters: Filters, hits: Sequence[Hit]) -> None:
+        """A search returned this: if feedback follows, the engine need not be asked again."""
+        self._recent[query] = filters, _shown(hits)
+        self._recent.move_to_end(query)
+        while len(self._recent) > RECENT:
+            self._recent.popitem(last=False)
+
+    def drop_recent(self) -> None:
+        """After a forget."""
+        self._recent.clear()
+
+    def take(self, asked: Sequence[tuple[str, Filters]]) -> list[list[Shown] | None]:
+        """The engine's results for some questions; None from where it fails: evolve asks for these."""
+        found: list[list[Shown] | None] = []
+        works = self.engine.search is not None
+        for query, filters in asked:
+            known = self._recent.get(query)
+            if known is not None and known[0] == filters:
+                found.append(known[1])
+                continue
+            found.append(self._ask(query, filters) if works else None)
+            works = works and found[-1] is not None
+        return found
+
+    def _ask(self, query: str, filters: Filters) -> list[Shown] | None:
+        try:
+            return _shown(self.engine.ask(query, DEPTH, filters))
+        except InvalidResults:
+            raise
+        except Exception as error:  # noqa: BLE001  (whatever it raises, the lesson must not be lost)
+            log.warning("the search function failed (%s); evolve will ask it again for what was taught", error)
+            return None
+
+    def put(self, pools: Mapping[str, Sequence[Shown]]) -> None:
+        numbers = self.number([hit.id for hits in pools.values() for hit in hits])
+        made = {}
+        for query, hits in pools.items():
+            ids, scores = [numbers[hit.id] for hit in hits], [hit.score for hit in hits]
+            made[query] = Pool(Ranking(np.array(ids, np.int64), np.array(scores, np.float64)), 0, 0)
+        self.ledger.pools.put(NAME, made)
+
+    def number(self, ids: Sequence[str]) -> dict[str, int]:
+        """Numbers of documents; those that are new get one."""
+        found = self.ledger.documents.find(ids)
+        new = [Document(id, "") for id in dict.fromkeys(ids) if id not in found]
+        if new:
+            entries, _ = self.ledger.documents.put(new, None)
+            found |= {entry.document.id: entry.number for entry in entries}
+        return found
+
+    def note_texts(self, hits: Sequence[Shown], ids: Iterable[str]) -> None:
+        """Documents were judged: their texts as they are now are those that lessons are about."""
+        texts = {hit.id: hit.content for hit in hits if hit.content}
+        known = [Document(id, "", metadata={CONTENT: texts[id]}) for id in ids if id in texts]
+        self.ledger.documents.put(known, None)
+
+    def all(self, queries: Sequence[str]) -> dict[str, Ranking]:
+        """Of these questions; where there is none, the engine is asked."""
+        stored = self.ledger.pools.get(NAME)
+        missing = [query for query in queries if query not in stored]
+        if missing:
+            self._fetch(missing)
+            stored = self.ledger.pools.get(NAME)
+        return {query: stored[query].ranking for query in queries}
+
+    def _fetch(self, queries: Sequence[str]) -> None:
+        """What was fetched before a failure is kept."""
+        found: dict[str, list[Shown]] = {}
+        try:
+            for query in queries:
+                found[query] = _shown(self.engine.ask(query, DEPTH, {}))
+        except Exception as error:
+            raise ServiceFailed(
+                f"evolve needs the engine's results for {len(queries) - len(found)} questions, and the search function "
+                f"failed ({type(error).__name__}: {error}). No lesson is lost; run evolve again when it answers"
+            ) from error
+        finally:
+            if found:
+                self.put(found)
+
+
+def _shown(hits: Sequence[Hit]) -> list[Shown]:
+    return [Shown(hit.id, hit.score, content(hit.document)) for hit in hits[:DEPTH]]

@@ -1,0 +1,100 @@
+"""The arithmetic: what a document scores beside an engine, from the engine's results and from what was taught.
+
+    base      the engine's own score, as a share of its range: 1 for its best result, 0 for what it did not return
+    pull      Σ over the document's taught questions of their weight times their likeness to the question
+    recall    the largest of these likenesses
+    score     the better of  base + λ pull − γ push  and  2 (recall − δ);  what that is above the base counts as far as
+              the gate is open
+
+A likeness counts by a power: the larger it is, the more only near questions say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evokey.layer.teaching import Teaching
+from evokey.search.overlay import greatest
+from evokey.types import Choice, Scores
+
+RECALL = 2.0
+"""What a question scores that was taught in the same words: twice as much as the engine's best result."""
+LAST = 1e-6
+"""What the last result of an engine scores: still more than not being in it."""
+Table = NDArray[Any]
+
+
+class Plan(NamedTuple):
+    """How much is learned, and by whose likeness."""
+
+    choice: Choice
+    weights: tuple[float, ...]
+    """The weight of each encoder's likeness."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The range of an engine's scores in one list."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, scores: Sequence[float] | Scores, depth: int) -> Scale:
+        """A list shorter than the depth is complete: what is not in it has nothing, and its last still has
+        something."""
+        if not len(scores):
+            return cls(0.0, 1.0)
+        low = float(scores[-1]) if len(scores) >= depth else min(float(scores[-1]), 0.0)
+        return cls(low, float(scores[0]))
+
+    def shares(self, scores: Sequence[float] | Scores) -> Scores:
+        values = np.asarray(scores, np.float64)
+        if self.high <= self.low:
+            return np.ones(len(values))
+        return np.asarray(LAST + (1 - LAST) * (values - self.low) / (self.high - self.low))
+
+    def scores(self, shares: Scores) -> Scores:
+        """Back to the engine's own scale."""
+        if self.high <= self.low:
+            return np.asarray(self.high + shares - 1)
+        return np.asarray(self.low + (shares - LAST) / (1 - LAST) * (self.high - self.low))
+
+
+class Parts(NamedTuple):
+    """What was taught, for questions (first axis) and documents."""
+
+    pull: Table
+    push: Table
+    recall: Table
+    """−inf for documents that were right for nothing."""
+
+
+def blend(tables: Scores, weights: Sequence[float]) -> Scores:
+    """Likeness by every encoder (first axis) → one."""
+    return np.asarray(np.tensordot(np.asarray(weights), tables, axes=1))
+
+
+def weigh(teaching: Teaching, likeness: Scores, choice: Choice) -> Parts:
+    """likeness: questions × texts."""
+    near = likeness**choice.kernel
+    recall = greatest(near[:, teaching.right.texts], teaching.starts)
+    return Parts(near @ teaching.pull(choice.spread).T, near @ teaching.push.T, recall)
+
+
+def combine(base: Table, parts: Parts, choice: Choice, penalty: Table | float) -> Table:
+    """The scores where the gate is wide open; penalty: the share of δ that counts."""
+    found = base + choice.step * parts.pull - choice.demotion * parts.push
+    if choice.penalty is None:
+        return np.asarray(found)
+    return np.asarray(np.maximum(found, RECALL * (parts.recall - choice.penalty * penalty)))
+
+
+def gate(base: Table, learned: Table, share: Table | float) -> Table:
+    """What counts of learned scores."""
+    return np.asarray(base + share * (learned - base))
