@@ -22,10 +22,11 @@ from evokey.evolution.folds import fold_of, sample, split_folds
 from evokey.evolution.guarded import FEW_GATE
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.nearness import SLACK
+from evokey.evolution.openings import Gate
 from evokey.evolution.policy import Proposal
-from evokey.layer.scoring import Plan
+from evokey.layer.scoring import Plan, Weights, even
 from evokey.layer.teaching import Teaching
-from evokey.layer.trial import Trial, Weights
+from evokey.layer.trial import Trial
 from evokey.search.rewording import reword
 from evokey.types import Choice, Quality, Ranking, Reach, Scores
 
@@ -33,17 +34,17 @@ NAME = "questions"
 """What the choice of a layer is called in reports: taught questions are all it has."""
 NOTHING = Choice()
 KERNELS = (1.0, 2.0, 4.0)
-SPREADS = (0.0, 0.5, 1.0)
+SPREAD = 0.5
 STEPS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
 PENALTIES = (1.0, 0.4, 0.2, 0.0)
 """At a penalty of 1, only a question that is asked in (almost) the same words is found by a taught one."""
 SHARPNESS = (0.0, 1.0, 2.0, 4.0)
 DEMOTIONS = (0.5, 1.0, 2.0)
-GROUPS = 2
+GROUPS = 3
 """Ways to weigh likeness (encoders and power) that are tried with everything else."""
-QUANTILES = (0.0, 0.05, 0.1, 0.25, 0.5)
+QUANTILES = (0.0, 0.05, 0.1)
 """Of how like related held-out questions are to the nearest taught one: where learning may stop acting."""
-FEW = Choice(spread=0.5, step=2.0, penalty=0.1, sharpness=1.0, gate_weights=FEW_GATE, kernel=2.0)
+FEW = Choice(spread=SPREAD, step=2.0, penalty=0.1, sharpness=1.0, kernel=2.0)
 """What is learned from too few lessons to cross-validate, if it does no harm."""
 FEW_PENALTIES = (0.2, 0.1, 0.0)
 
@@ -73,13 +74,13 @@ class Fit:
         self._taught = self._score(lessons.only(sample(lessons.jurors, TAUGHT_SAMPLE)))
         self._protected = self._score(material.protected)
         self._rewordings = self._reword()
-        self._trials = (*self._folds, self._taught, self._protected, self._rewordings)
 
     def propose(self) -> Proposal:
         few = len(self._material.lessons.queries) < MIN_CROSSFIT
+        gate = self._set_gate(FEW_GATE) if few else self._train_gate()
         plan = self._choose_few() if few else self._choose()
         reach = None if plan == self.untaught else Reach(NAME, 0.0 if few else self._narrow(plan), 0.0)
-        choice = plan.choice if few or plan == self.untaught else self._add_gate(plan)
+        choice = plan.choice if plan == self.untaught else replace(plan.choice, gate_weights=gate)
         weights = dict(zip(self._material.names, plan.weights, strict=True))
         taught = _quality(self._taught.outcomes([plan, self.untaught]), plan, self.untaught)
         proposal = Proposal({NAME: choice}, weights, None, taught, plan != self.untaught, reach)
@@ -139,8 +140,6 @@ class Fit:
 
     def _populate(self, plans: Sequence[Plan]) -> Populations[Plan]:
         """What each plan means to everybody, without those that make a protected question worse."""
-        for weights in {plan.weights for plan in plans} - self._rewordings.gates.keys():
-            self._train_gate(weights)
         all_plans = list(dict.fromkeys([self.untaught, *plans]))
         safe = safe_choices(self._protected.outcomes(all_plans), self.untaught)
         return Populations(
@@ -165,21 +164,24 @@ class Fit:
         learners = set(self._teaching.learners.tolist())
         return 1 - len(learners) / max(len(shown | learners), 1)
 
-    def _train_gate(self, weights: Weights) -> None:
-        found = gating.train(self._folds, self._rewordings, weights)
-        for trial, probabilities in zip(self._folds, found.held_out, strict=True):
-            trial.gates[weights] = probabilities
-        self._rewordings.gates[weights] = found.reworded
-        self._taught.gates[weights] = self._protected.gates[weights] = found.whole
+    def _set_gate(self, gate: Gate) -> Gate:
+        for trial in (*self._folds, self._taught, self._protected, self._rewordings):
+            trial.gate = gate
+        return gate
 
-    def _add_gate(self, plan: Plan) -> Choice:
-        gate = self._taught.gates[plan.weights]
-        return replace(plan.choice, gate_weights=tuple(float(one) for one in gate))
+    def _train_gate(self) -> Gate:
+        """Learn which questions are about something taught, and tell the trials."""
+        found = gating.train(self._folds, self._rewordings, None)
+        for trial, probabilities in zip(self._folds, found.held_out, strict=True):
+            trial.gate = probabilities
+        self._rewordings.gate = found.reworded
+        self._taught.gate = self._protected.gate = found.whole
+        return found.whole
 
     def _narrow(self, plan: Plan) -> float:
         """How like a taught question a question must be, at the least: as much as keeps nearly all of the gain."""
-        near = np.concatenate([trial.nearest(plan.weights) for trial in self._folds])
-        again, some = self._rewordings.nearest(plan.weights), self._related if self._related.any() else ~self._related
+        near = np.concatenate([trial.nearest for trial in self._folds])
+        again, some = self._rewordings.nearest, self._related if self._related.any() else ~self._related
         levels = sorted({float(one) - SLACK for one in np.quantile(near[some], QUANTILES, method="lower")})
         found = self._populate([plan])
 
@@ -200,9 +202,7 @@ class Fit:
         """Too few lessons to cross-validate: a usual choice, if each taught question loses nothing by what the others
         taught; else taught questions are found again, at the largest penalty at which they do best."""
         weights = self.untaught.weights
-        for trial in self._trials:
-            trial.gates[weights] = FEW_GATE
-        rows = [Plan(Choice(penalty=one, gate_weights=FEW_GATE, kernel=FEW.kernel), weights) for one in FEW_PENALTIES]
+        rows = [Plan(Choice(penalty=one, kernel=FEW.kernel), weights) for one in FEW_PENALTIES]
         plans = [self.untaught, Plan(FEW, weights), *rows]
         safe = safe_choices(self._protected.outcomes(plans), self.untaught)
         others, taught = self._held_out(safe), self._taught.outcomes(safe)
@@ -214,20 +214,19 @@ class Fit:
 def mixes(encoders: int) -> list[Weights]:
     """How much each encoder's likeness may count: all alike, or one alone."""
     lone = [tuple(float(one == at) for at in range(encoders)) for one in range(encoders)]
-    return list(dict.fromkeys([(1 / encoders,) * encoders, *lone]))
+    return list(dict.fromkeys([even(encoders), *lone]))
 
 
 def _rough(weights: Weights, kernel: float) -> list[Plan]:
     return [
-        Plan(Choice(0.5, step, penalty=0.2, sharpness=sharp, kernel=kernel), weights)
+        Plan(Choice(SPREAD, step, penalty=0.2, sharpness=sharp, kernel=kernel), weights)
         for step, sharp in product((2.0, 8.0), (0.0, 1.0))
     ]
 
 
 def _whole(weights: Weights, kernel: float) -> Iterator[Plan]:
-    for spread, step, penalty, sharp in product(SPREADS, STEPS, PENALTIES, SHARPNESS):
-        if step or not spread:
-            yield Plan(Choice(spread, step, penalty=penalty, sharpness=sharp, kernel=kernel), weights)
+    for step, penalty, sharpness in product(STEPS, PENALTIES, SHARPNESS):
+        yield Plan(Choice(SPREAD, step, penalty=penalty, sharpness=sharpness, kernel=kernel), weights)
 
 
 def _limit(found: Mapping[Plan, Scores], plan: Plan, untaught: Plan, inside: np.ndarray) -> dict[Plan, Scores]:

@@ -14,9 +14,9 @@ from evokey.evolution.ndcg import ndcg
 from evokey.inspect.stats import size
 from evokey.layer.engine import DEPTH, Engine
 from evokey.layer.fitting import NAME
-from evokey.layer.learned import Learned, Scored
+from evokey.layer.learned import Learned, Near, Scored
 from evokey.layer.pools import NAME as ENGINE
-from evokey.layer.scoring import RECALL
+from evokey.layer.scoring import recall_score
 from evokey.ledger.ledger import Ledger
 from evokey.types import (
     Contribution,
@@ -27,7 +27,6 @@ from evokey.types import (
     Hit,
     QueryChange,
     Ranking,
-    Scores,
     Stats,
     View,
 )
@@ -63,11 +62,11 @@ def _rank(hits: Sequence[Hit], id: str) -> int | None:
     return next((at for at, hit in enumerate(hits, 1) if hit.id == id), None)
 
 
-def _view(learned: Learned, scored: Scored, near: Scores, place: int) -> View:
+def _view(learned: Learned, scored: Scored, near: Near, place: int) -> View:
     """A document's score, taken apart: shares of the range of the engine's scores."""
     choice, teaching = learned.plan.choice, learned.teaching
     own = teaching.right.texts[teaching.starts[place] : teaching.starts[place + 1]]
-    likeness = near**choice.kernel
+    likeness = near.weighed**choice.kernel
     row = (
         choice.step * teaching.pull(choice.spread)[[place]].toarray()[0]
         - choice.demotion * teaching.push[[place]].toarray()[0]
@@ -75,10 +74,10 @@ def _view(learned: Learned, scored: Scored, near: Scores, place: int) -> View:
     amounts = {text: float(row[text] * likeness[text]) for text in np.flatnonzero(row).tolist()}
     recalled = -np.inf
     if choice.penalty is not None:
-        recalled = RECALL * (float(scored.parts.recall[place]) - choice.penalty * scored.opening.penalty)
+        recalled = float(recall_score(scored.parts.recall[place], choice, scored.opening.penalty))
     base, after = float(scored.base[place]), float(scored.after[place])
     best = "taught question" if recalled > base + sum(amounts.values()) else "taught questions together"
-    nearest = int(own[np.argmax(near[own])]) if len(own) else None
+    nearest = int(own[np.argmax(near.weighed[own])]) if len(own) else None
     strongest = sorted(amounts, key=lambda text: -abs(amounts[text]))
     return View(
         NAME,

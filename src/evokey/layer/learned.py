@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evokey.layer.engine import DEPTH
 from evokey.layer.likeness import Likeness
-from evokey.layer.scoring import Parts, Plan, Scale, blend, combine, gate, weigh
+from evokey.layer.scoring import Parts, Plan, Scale, blend, combine, even, gate, weigh
 from evokey.layer.teaching import Teaching
 from evokey.search.gate import FIRST, Opening, open_for
 from evokey.types import Document, Epoch, Hit, Scores, digest
@@ -21,6 +21,15 @@ ADDED = 100
 """Ids that an engine is asked for leave to add, at most."""
 Leave = Callable[[Sequence[str]], Mapping[str, Document]]
 """ids → those that may be added to the results."""
+
+
+class Near(NamedTuple):
+    """How like a question is to each of the taught ones."""
+
+    usual: Scores
+    """By all encoders alike, for the gate."""
+    weighed: Scores
+    """By the weights of the plan."""
 
 
 class Scored(NamedTuple):
@@ -45,19 +54,22 @@ class Learned:
     plan: Plan
     likeness: Likeness
 
-    def compare(self, query: str) -> Scores | None:
+    def compare(self, query: str) -> Near | None:
         """How like a question is to the taught ones; None where it is like none: then the engine answers alone."""
         reach = self.epoch.reach
         if self.plan.choice.nothing or reach is None:
             return None
-        near = blend(self.likeness.tables([query]), self.plan.weights)[0]
-        return near if near[self.teaching.known.texts].max(initial=0.0) >= max(reach.threshold, 1e-9) else None
+        tables = self.likeness.tables([query])
+        usual = blend(tables, even(len(tables)))[0]
+        if usual[self.teaching.known.texts].max(initial=0.0) < max(reach.threshold, 1e-9):
+            return None
+        return Near(usual, blend(tables, self.plan.weights)[0])
 
     @cached_property
     def place(self) -> Mapping[str, int]:
         return {id: at for at, id in enumerate(self.ids)}
 
-    def rank(self, near: Scores, hits: Sequence[Hit], k: int, leave: Leave, *, limited: bool) -> list[Hit]:
+    def rank(self, near: Near, hits: Sequence[Hit], k: int, leave: Leave, *, limited: bool) -> list[Hit]:
         """An engine's results with what was learned. near: what compare says; limited: whether the caller may be shown
         less than all."""
         scored = self.score(near, hits, leave, limited=limited)
@@ -77,7 +89,7 @@ class Learned:
                 ranked.append((-float(scored.after[place]), len(hits) + place, hit))
         return [hit for _, _, hit in sorted(ranked, key=lambda one: one[:2])[:k]]
 
-    def score(self, near: Scores, hits: Sequence[Hit], leave: Leave, *, limited: bool) -> Scored:
+    def score(self, near: Near, hits: Sequence[Hit], leave: Leave, *, limited: bool) -> Scored:
         """What every touched document scores that the engine returned or that may be added."""
         choice, base = self.plan.choice, np.zeros(len(self.ids))
         shares = _scale(hits).shares([hit.score for hit in hits])
@@ -86,12 +98,12 @@ class Learned:
             place = self.place.get(hit.id)
             if place is not None:
                 base[place], there[place], speaks[place] = share, True, self._holds(place, hit.document)
-        parts = Parts(*(table[0] for table in weigh(self.teaching, near[None], choice)))
+        parts = Parts(*(table[0] for table in weigh(self.teaching, near.weighed[None], choice)))
         added = self._add(parts, there, leave)
         visible = there.copy()
         visible[list(added)] = True
         hidden = self._hidden(visible) if limited else ()
-        signals = self.teaching.known.signals(near, 1.0, base, shares[:FIRST], hidden)
+        signals = self.teaching.known.signals(near.usual, 1.0, base, shares[:FIRST], hidden)
         opening = open_for(choice, signals)
         after = gate(base, combine(base, parts, choice, opening.penalty), opening.share)
         return Scored(base, np.where(visible & speaks, after, base), parts, opening, added)

@@ -19,7 +19,7 @@ from evokey.layer.engine import DEPTH, Engine
 from evokey.layer.learned import content
 from evokey.ledger.ledger import Ledger
 from evokey.ledger.pools import Pool
-from evokey.types import Document, Hit, Ranking
+from evokey.types import Document, Hit, Numbers, Ranking
 
 log = logging.getLogger("evokey")
 NAME = "engine"
@@ -111,7 +111,8 @@ class EnginePools:
         if missing:
             self._fetch(missing)
             stored = self.ledger.pools.get(NAME)
-        return {query: stored[query].ranking for query in queries}
+        live = self.ledger.documents.live()
+        return {query: _only(stored[query].ranking, live) for query in queries}
 
     def _fetch(self, queries: Sequence[str]) -> None:
         """What was fetched before a failure is kept."""
@@ -127,6 +128,12 @@ class EnginePools:
         finally:
             if found:
                 self.put(found)
+
+
+def _only(ranking: Ranking, live: Numbers) -> Ranking:
+    """Without documents that were deleted."""
+    there = np.isin(ranking.numbers, live)
+    return Ranking(ranking.numbers[there], ranking.scores[there])
 
 
 def _shown(hits: Sequence[Hit]) -> list[Shown]:

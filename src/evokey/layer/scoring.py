@@ -4,7 +4,8 @@
     pull      Σ over the document's taught questions of their weight times their likeness to the question
     recall    the largest of these likenesses
     score     the better of  base + λ pull − γ push  and  2 (recall − δ);  what that is above the base counts as far as
-              the gate is open
+              the gate is open. For a question that was taught in the same words δ vanishes, and the second is (2 + λ)
+              times the recall: more than any pull
 
 A likeness counts by a power: the larger it is, the more only near questions say.
 """
@@ -23,17 +24,19 @@ from evokey.search.overlay import greatest
 from evokey.types import Choice, Scores
 
 RECALL = 2.0
-"""What a question scores that was taught in the same words: twice as much as the engine's best result."""
+"""What a taught question is worth beside the engine's best result, which is worth 1."""
 LAST = 1e-6
 """What the last result of an engine scores: still more than not being in it."""
 Table = NDArray[Any]
+Weights = tuple[float, ...]
+"""Of the encoders."""
 
 
 class Plan(NamedTuple):
     """How much is learned, and by whose likeness."""
 
     choice: Choice
-    weights: tuple[float, ...]
+    weights: Weights
     """The weight of each encoder's likeness."""
 
 
@@ -75,6 +78,11 @@ class Parts(NamedTuple):
     """−inf for documents that were right for nothing."""
 
 
+def even(encoders: int) -> Weights:
+    """All alike: so the gate compares questions."""
+    return (1 / encoders,) * encoders
+
+
 def blend(tables: Scores, weights: Sequence[float]) -> Scores:
     """Likeness by every encoder (first axis) → one."""
     return np.asarray(np.tensordot(np.asarray(weights), tables, axes=1))
@@ -88,11 +96,16 @@ def weigh(teaching: Teaching, likeness: Scores, choice: Choice) -> Parts:
 
 
 def combine(base: Table, parts: Parts, choice: Choice, penalty: Table | float) -> Table:
-    """The scores where the gate is wide open; penalty: the share of δ that counts."""
+    """The scores where the gate is wide open; penalty: the share of δ that counts, 0 for a question that was taught."""
     found = base + choice.step * parts.pull - choice.demotion * parts.push
     if choice.penalty is None:
         return np.asarray(found)
-    return np.asarray(np.maximum(found, RECALL * (parts.recall - choice.penalty * penalty)))
+    return np.asarray(np.maximum(found, recall_score(parts.recall, choice, penalty)))
+
+
+def recall_score(recall: Table, choice: Choice, penalty: Table | float) -> Table:
+    """By the nearest taught question alone."""
+    return np.asarray((RECALL + (1 - penalty) * choice.step) * (recall - (choice.penalty or 0.0) * penalty))
 
 
 def gate(base: Table, learned: Table, share: Table | float) -> Table:

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.ndcg import CUTOFF, TableNdcg, ideal_dcg
 from evokey.evolution.openings import CrossFitted, Gate
-from evokey.layer.scoring import Parts, Plan, Scale, blend, combine, gate, weigh
+from evokey.layer.scoring import Parts, Plan, Scale, Weights, blend, combine, even, gate, weigh
 from evokey.layer.teaching import Teaching
 from evokey.search.gate import FIRST, SIGNALS, openings, probability
 from evokey.types import Numbers, Ranking, Scores
-
-Weights = tuple[float, ...]
 
 
 class Trial:
@@ -32,8 +30,8 @@ class Trial:
         """tables: likeness of the questions to the taught ones, by every encoder; pools: what the engine returned for
         each question, out of so many that it was asked for."""
         self._teaching, self._tables, self.judgements = teaching, tables, questions
-        self.gates: dict[Weights, Gate | CrossFitted] = {}
-        self._signals: dict[tuple[Weights, bool], Scores] = {}
+        self.gate: Gate | CrossFitted | None = None
+        self._signals: dict[bool, Scores] = {}
         self._prepared: dict[tuple[Weights, float, float], Prepared] = {}
         self._known: dict[tuple[Plan, bool], Scores] = {}
         self._read_pools(pools, depth)
@@ -79,9 +77,15 @@ class Trial:
     def likeness(self, weights: Weights) -> Scores:
         return blend(self._tables, weights)
 
-    def nearest(self, weights: Weights) -> Scores:
+    @cached_property
+    def _near(self) -> Scores:
+        """The same, by all encoders alike: so the gate sees it."""
+        return self.likeness(even(len(self._tables)))
+
+    @property
+    def nearest(self) -> Scores:
         """How like each question is to the nearest that was taught."""
-        return np.asarray(self.likeness(weights)[:, self._teaching.known.texts].max(axis=1, initial=0.0))
+        return np.asarray(self._near[:, self._teaching.known.texts].max(axis=1, initial=0.0))
 
     def outcomes(self, plans: Sequence[Plan], *, as_unrelated: bool = False) -> dict[Plan, Scores]:
         """nDCG@10 of every question under every plan; as_unrelated: as if its own documents had learned nothing."""
@@ -104,8 +108,7 @@ class Trial:
 
     def _open(self, plan: Plan, as_unrelated: bool) -> tuple[Scores, Scores]:
         """How far the gate is open for each question, and the share of the penalty that counts: both as columns."""
-        signals = self.signals(plan.weights, as_unrelated=as_unrelated)
-        found = self.gates.get(plan.weights)
+        signals, found = self.signals(as_unrelated=as_unrelated), self.gate
         if found is None or plan.choice.nothing:
             known = np.ones(len(signals))
         else:
@@ -113,16 +116,16 @@ class Trial:
         share, penalty = openings(plan.choice, signals, known)
         return share[:, None], penalty[:, None]
 
-    def signals(self, weights: Weights, *, as_unrelated: bool = False) -> Scores:
+    def signals(self, variant: None = None, /, *, as_unrelated: bool = False) -> Scores:
         """What the gate sees of each question."""
-        if (weights, as_unrelated) not in self._signals:
-            likeness, known = self.likeness(weights), self._teaching.known
+        if as_unrelated not in self._signals:
+            known = self._teaching.known
             found = [
-                known.signals(likeness[row], 1.0, self.base[row], self._first[row], self._own(row, as_unrelated))
+                known.signals(self._near[row], 1.0, self.base[row], self._first[row], self._own(row, as_unrelated))
                 for row in range(len(self.queries))
             ]
-            self._signals[weights, as_unrelated] = np.array(found).reshape(-1, SIGNALS)
-        return self._signals[weights, as_unrelated]
+            self._signals[as_unrelated] = np.array(found).reshape(-1, SIGNALS)
+        return self._signals[as_unrelated]
 
     def _own(self, row: int, as_unrelated: bool) -> list[int]:
         """The taught questions about a question's own documents, as places among all."""

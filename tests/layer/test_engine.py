@@ -1,0 +1,219 @@
+"""The engine is somebody else's: it may be down, slow, lose documents, and change its scores."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from layer.conftest import Attach, teach
+from layer.library import Library, ids, pairs
+
+import evokey
+from evokey.demo.run import Question
+from evokey.errors import InvalidInput, InvalidResults, ServiceFailed
+
+
+def test_an_engine_that_is_down_raises_its_own_error(
+    attach: Attach, library: Library, questions: list[Question]
+) -> None:
+    layer = attach(library.search)
+    taught = teach(layer, questions)
+    layer.evolve()
+    library.down = True
+    for query in (taught[0].text, "xylophone zeppelin quartz"):
+        with pytest.raises(ConnectionError, match=r"^the search engine is down$"):
+            layer.search(query)
+    library.down = False
+    assert layer.search(taught[0].text, 1)[0].id in taught[0].relevant
+
+
+def test_lessons_are_recorded_while_the_engine_is_down_and_learned_when_it_is_back(
+    attach: Attach, library: Library, questions: list[Question]
+) -> None:
+    layer = attach(library.search)
+    library.down = True
+    taught = teach(layer, questions)
+    assert layer.stats().lessons == 60
+    assert len(library.asked) == 1, "after a failure the engine is left alone"
+    with pytest.raises(ServiceFailed, match=r"results for 60 questions.*ConnectionError.*No lesson is lost"):
+        layer.evolve()
+    assert layer.stats().lessons == 60
+    library.down = False
+    assert layer.evolve().published
+    assert layer.search(taught[0].text, 1)[0].id in taught[0].relevant
+
+
+def test_forgetting_does_not_wait_for_an_engine_that_is_down(
+    attach: Attach, library: Library, questions: list[Question]
+) -> None:
+    layer = attach(library.search)
+    teach(layer, questions)
+    layer.evolve()
+    library.down = True
+    layer.feedback("how long is a marmalade sandwich", relevant=["len"], actor="mallory")
+    with pytest.raises(ServiceFailed):
+        layer.evolve()
+    assert layer.forget(actor="mallory").lessons == 1
+    library.down = False
+    layer.evolve()
+    assert layer.stats().pending == 0
+
+
+def test_evolve_asks_the_engine_nothing_that_it_was_asked_before(
+    attach: Attach, library: Library, questions: list[Question]
+) -> None:
+    layer = attach(library.search)
+    teach(layer, questions)
+    library.asked.clear()
+    library.down = True
+    assert layer.evolve().published
+    assert library.asked == []
+
+
+def test_a_search_asks_the_engine_once_and_feedback_on_it_asks_no_more(
+    attach: Attach, library: Library, questions: list[Question]
+) -> None:
+    layer = attach(library.search)
+    taught = teach(layer, questions)
+    layer.evolve()
+    library.asked.clear()
+    layer.search(taught[0].text, 5)
+    assert [(query, k) for query, k, _ in library.asked] == [(taught[0].text, 100)]
+    layer.feedback(taught[0].text, relevant=taught[0].relevant)
+    assert len(library.asked) == 1
+
+
+def test_a_slow_engine_is_waited_for_once(attach: Attach, library: Library, questions: list[Question]) -> None:
+    layer = attach(library.search)
+    taught = teach(layer, questions)
+    layer.evolve()
+    library.delay = 0.2
+    library.asked.clear()
+    began = time.perf_counter()
+    layer.search(taught[0].text)
+    assert time.perf_counter() - began >= 0.2
+    assert len(library.asked) == 1
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1000.0, 0.0), (0.001, 0.0), (1.0, -500.0)])
+def test_scores_may_change_their_scale_and_the_ranking_stays(
+    attach: Attach, library: Library, questions: list[Question], scale: float, shift: float
+) -> None:
+    layer = attach(library.search)
+    teach(layer, questions)
+    layer.evolve()
+    asked = [one.text for one in questions[:40] if len(library.search(one.text, 100)) == 100]
+    before = [ids(layer.search(query, 5)) for query in asked]
+    library.scale, library.shift = scale, shift
+    assert [ids(layer.search(query, 5)) for query in asked] == before
+    layer.evolve()
+
+
+def test_a_document_that_the_engine_lost_does_not_come_back(
+    attach: Attach, library: Library, questions: list[Question]
+) -> None:
+    layer = attach(library.search, allowed=library.allowed)
+    taught = teach(layer, questions)
+    layer.evolve()
+    lost = layer.search(taught[0].text, 1)[0].id
+    library.lose(lost)
+    assert lost not in ids(layer.search(taught[0].text, 50))
+
+
+def test_without_allowed_a_lost_document_is_deleted_by_hand_until_it_is_taught_again(
+    attach: Attach, library: Library, questions: list[Question]
+) -> None:
+    layer = attach(library.search)
+    taught = teach(layer, questions)
+    layer.evolve()
+    lost = layer.search(taught[0].text, 1)[0].id
+    library.lose(lost)
+    assert lost in ids(layer.search(taught[0].text, 50))
+    assert layer.delete([lost, "never heard of"]) == 1
+    assert lost not in ids(layer.search(taught[0].text, 50))
+    assert layer.stats().set_aside > 0
+    layer.feedback(taught[0].text, relevant=[lost])
+    layer.evolve()
+    assert lost in ids(layer.search(taught[0].text, 2))
+
+
+def test_a_document_whose_text_is_another_one_now_rests_until_it_is_confirmed(attach: Attach) -> None:
+    texts = {"a": "how to bake bread", "b": "how to brew tea", "c": "how to cook rice"}
+
+    def search(query: str, k: int) -> list[dict[str, Any]]:
+        return [{"id": id, "score": 3.0 - at, "text": text} for at, (id, text) in enumerate(texts.items())][:k]
+
+    layer = attach(search)
+    layer.feedback("steaming grains", relevant=["c"])
+    layer.evolve()
+    assert ids(layer.search("steaming grains", 3)) == ["c", "a", "b"]
+    texts["c"] = "the history of the alphabet"
+    assert ids(layer.search("steaming grains", 3)) == ["a", "b", "c"]
+    texts["c"] = "how to cook rice"
+    assert ids(layer.search("steaming grains", 3)) == ["c", "a", "b"]
+    texts["c"] = "how to cook rice, revised"
+    layer.close()
+    again = attach(search)
+    assert ids(again.search("steaming grains", 3)) == ["a", "b", "c"]
+    again.feedback("steaming grains", relevant=["c"])
+    assert ids(again.search("steaming grains", 3)) == ["c", "a", "b"]
+
+
+def test_an_engine_that_finds_nothing_still_has_what_was_taught(attach: Attach) -> None:
+    layer = attach(lambda query, k: [])
+    assert layer.search("anything") == []
+    layer.feedback("where is the key?", relevant=["under the mat"])
+    layer.evolve()
+    assert pairs(layer.search("where is the key?")) == [("under the mat", layer.search("where is the key?")[0].score)]
+
+
+def test_results_that_cannot_be_taken_are_an_error_when_teaching_too(attach: Attach) -> None:
+    layer = attach(lambda query, k: [("a", float("nan"))])
+    with pytest.raises(InvalidResults, match="'a'"):
+        layer.search("anything")
+    with pytest.raises(InvalidResults, match="'a'"):
+        layer.feedback("anything", relevant=["a"])
+    assert layer.stats().lessons == 0
+
+
+def test_a_layer_without_its_search_function_says_what_it_cannot_do(
+    attach: Attach, library: Library, questions: list[Question]
+) -> None:
+    teacher = attach(library.search)
+    teach(teacher, questions)
+    teacher.close()
+    layer = attach(None)
+    assert layer.evolve().published
+    assert layer.forget(actor="demo").lessons == 60
+    with pytest.raises(InvalidInput, match=r"without its search function.*evokey\.beside\(search"):
+        layer.search("anything")
+    with pytest.raises(InvalidInput, match="search is a function"):
+        evokey.beside("http://localhost:9200", "kb")  # type: ignore[arg-type]
+
+
+TEACHER = """
+import sys, evokey
+layer = evokey.beside(lambda query, k: [(f"d{at}", 100.0 - at) for at in range(k)], sys.argv[1])
+for number in range(10_000):
+    layer.feedback(f"question number {number} about thing {number % 7}", relevant=[f"d{number % 7}"])
+    print(number, flush=True)
+    if number % 30 == 29:
+        layer.evolve()
+"""
+
+
+def test_a_killed_process_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", TEACHER, str(tmp_path / "kb")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        told = [int(running.stdout.readline()) for _ in range(75)]
+        running.kill()
+    with evokey.beside(None, tmp_path / "kb") as layer:
+        known = {lesson.query for lesson in layer.lessons()}
+        assert {f"question number {number} about thing {number % 7}" for number in told} <= known
+        assert len(layer.epochs()) >= 2
+        assert layer.feedback("one more", relevant=["d1"]).number > len(told)
