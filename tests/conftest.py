@@ -16,6 +16,7 @@ from postgres_server import Server
 
 import evokey
 from evokey import Choice
+from evokey.demo import run
 from evokey.evolution import lens_training
 from evokey.evolution.guarded import Guarded
 from evokey.evolution.policy import Proposal, TrainingData
@@ -24,6 +25,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for a job in the bac
     signal.signal(signal.SIGINT, signal.default_int_handler)
 DATA = Path(os.environ.get("EVOKEY_DATA") or Path(__file__).parents[2] / "shared" / "data")
 Opener = Callable[..., evokey.Memory]
+Attach = Callable[..., evokey.Layer]
 Always = Callable[[Choice], None]
 LENS = Choice(0.5, 1.0, 0.0, 0.2, lens_parameter=0.3, last_anchor=150)
 """Moved keys, rows and a lens."""
@@ -73,6 +75,29 @@ def shared(server: Server) -> Iterator[Opener]:
     """Opens memories in the database, in a schema of the test's own, and closes them at its end."""
     with ExitStack() as stack:
         yield server.opener(stack)
+
+
+@pytest.fixture
+def attach(tmp_path: Path) -> Iterator[Attach]:
+    """Opens layers beside a search function under the test's own folder and closes them at its end."""
+    with ExitStack() as stack:
+
+        def open_layer(search: Any, name: str = "kb", **settings: Any) -> evokey.Layer:
+            return stack.enter_context(evokey.beside(search, tmp_path / name, **settings))
+
+        yield open_layer
+
+
+@pytest.fixture(scope="session")
+def pages() -> list[evokey.Document]:
+    """The demo's documents."""
+    return run.documents()
+
+
+@pytest.fixture(scope="session")
+def questions() -> list[run.Question]:
+    """All wordings of the demo's intents."""
+    return run.questions()
 
 
 @pytest.fixture

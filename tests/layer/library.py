@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import evokey
+from evokey.demo import run
 
 WORD = re.compile(r"\w+")
 
@@ -58,3 +59,10 @@ def ids(hits: Sequence[evokey.Hit]) -> list[str]:
 
 def pairs(hits: Sequence[evokey.Hit]) -> list[tuple[str, float]]:
     return [(hit.id, hit.score) for hit in hits]
+
+
+def teach(layer: evokey.Layer, questions: Sequence[run.Question], most: int = 60, **filters: Any) -> list[run.Question]:
+    """Some wordings of some intents, by the actor "demo"."""
+    taught = [one for one in questions if one.group == run.GROUPS[0]][:most]
+    layer.feedback_many([{"query": one.text, "relevant": one.relevant, "actor": "demo", **filters} for one in taught])
+    return taught

@@ -9,12 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from layer.conftest import Attach, teach
-from layer.library import Library, ids, pairs
+from conftest import Attach
+from layer.library import Library, ids, pairs, teach
 
 import evokey
 from evokey.demo.run import Question
 from evokey.errors import InvalidInput, InvalidResults, ServiceFailed
+
+
+@pytest.fixture
+def library(pages: list[evokey.Document]) -> Library:
+    return Library(pages)
 
 
 def test_an_engine_that_is_down_raises_its_own_error(

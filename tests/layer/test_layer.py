@@ -6,8 +6,8 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-from layer.conftest import Attach, teach
-from layer.library import Library, ids, pairs
+from conftest import Attach
+from layer.library import Library, ids, pairs, teach
 
 import evokey
 from evokey.demo import run
@@ -15,6 +15,11 @@ from evokey.demo.run import Question
 from evokey.errors import InvalidInput, MemoryClosed, NotAMemory, UnknownDocument
 
 FAR = "xylophone zeppelin quartz"
+
+
+@pytest.fixture
+def library(pages: list[evokey.Document]) -> Library:
+    return Library(pages)
 
 
 def share_found(layer: evokey.Layer, questions: list[Question], group: str, most: int = 60) -> float:

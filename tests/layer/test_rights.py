@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from layer.conftest import Attach
-from layer.library import Library, ids, pairs
+from conftest import Attach
+from layer.library import Library, ids, pairs, teach
 
 import evokey
 from evokey.demo import run
@@ -25,9 +25,8 @@ def guarded(pages: list[evokey.Document], secret: set[str]) -> Library:
     return Library(pages, secret=sorted(secret))
 
 
-def teach(layer: evokey.Layer, questions: list[Question]) -> list[Question]:
-    taught = [one for one in questions if one.group == run.GROUPS[0]][:60]
-    layer.feedback_many([{"query": one.text, "relevant": one.relevant, "team": "staff"} for one in taught])
+def teach_staff(layer: evokey.Layer, questions: list[Question]) -> list[Question]:
+    taught = teach(layer, questions, team="staff")
     assert layer.evolve().published
     return taught
 
@@ -36,7 +35,7 @@ def test_nothing_secret_is_added_to_the_results_of_a_caller_who_may_not_see_it(
     attach: Attach, guarded: Library, questions: list[Question], secret: set[str]
 ) -> None:
     layer = attach(guarded.search, allowed=guarded.allowed)
-    taught = teach(layer, questions)
+    taught = teach_staff(layer, questions)
     for one in questions:
         assert not secret.intersection(ids(layer.search(one.text, 20, team="guest")))
     assert any(secret.intersection(ids(layer.search(one.text, 1, team="staff"))) for one in taught)
@@ -46,7 +45,7 @@ def test_without_allowed_a_caller_with_filters_only_sees_what_the_engine_returne
     attach: Attach, guarded: Library, questions: list[Question]
 ) -> None:
     layer = attach(guarded.search)
-    teach(layer, questions)
+    teach_staff(layer, questions)
     changed = 0
     for one in questions[:200]:
         own = [id for id, _ in guarded.search(one.text, 100, team="guest")]
@@ -60,7 +59,7 @@ def test_a_lesson_about_secret_documents_alone_changes_nothing_for_a_guest(
     attach: Attach, guarded: Library, questions: list[Question], secret: set[str]
 ) -> None:
     layer = attach(guarded.search, allowed=guarded.allowed)
-    taught = teach(layer, questions)
+    taught = teach_staff(layer, questions)
     touched = {id for one in taught for id in one.relevant}
     for one in questions:
         untaught = guarded.search(one.text, 100, team="guest")
@@ -83,11 +82,12 @@ def test_what_a_guest_sees_does_not_depend_on_secret_lessons(attach: Attach, pag
     assert layer.search("cut off the last part of a path", 1, team="staff")[0].id == "os.path.dirname"
 
 
-def test_allowed_is_asked_once_with_the_callers_filters_and_only_for_ids_that_were_not_returned(
-    attach: Attach, library: Library, questions: list[Question]
+def test_allowed_is_asked_once_and_only_for_ids_that_were_not_returned(
+    attach: Attach, pages: list[evokey.Document], questions: list[Question]
 ) -> None:
+    library = Library(pages)
     layer = attach(library.search, allowed=library.allowed)
-    taught = teach(layer, questions)
+    taught = teach_staff(layer, questions)
     library.asked_for_leave.clear()
     layer.search(taught[0].text, 5)
     assert len(library.asked_for_leave) == 1

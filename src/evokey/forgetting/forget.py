@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from evokey.erasure import Erasure, Place
 from evokey.errors import MemoryBusy, StorageFailed
@@ -28,9 +28,13 @@ READ = "another process is reading the ledger; the next write after it is done e
 
 
 class Follower(Protocol):
-    """What reads the ledger, and is told when lessons are gone."""
+    """What follows the ledger."""
 
-    def remember(self) -> None: ...
+    def catch_up(self) -> Any: ...
+
+    def remember(self) -> None:
+        """Lessons are gone."""
+        ...
 
 
 @dataclass

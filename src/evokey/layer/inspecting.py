@@ -164,6 +164,7 @@ def count(learned: Learned, ledger: Ledger, folder: Path) -> Stats:
         epoch=epoch.number,
         documents_touched=len(learned.ids),
         retrievers=list(learned.likeness.names),
+        recall={},
         policy=POLICY,
         calls=0,
         calls_saved=0,

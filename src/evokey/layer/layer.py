@@ -121,7 +121,7 @@ class Layer:
             shared = settings.shared_feedback
             self._publisher = LayerPublisher(self.ledger, now, self._pools, self._comparisons, shared)
             place = TaughtTexts(folder, self._comparisons)
-            self._forgetter = Forgetter(self, self.ledger, [place], self._publisher.refit_after_forget)
+            self._forgetter = Forgetter(self._pools, self.ledger, [place], self._publisher.refit_after_forget)
             self._forgetter.resume()
         except BaseException:
             self.ledger.close()
@@ -269,10 +269,6 @@ class Layer:
             raise InvalidInput("name what to forget: query=…, actor=… or document=… (a document's id)")
         with self._write():
             return self._forgetter.forget(Erasure(**wanted), traffic=False)
-
-    def remember(self) -> None:
-        """Lessons are gone: results of recent searches may be of their questions."""
-        self._pools.drop_recent()
 
     def epochs(self) -> list[Epoch]:
         """All states of what was learned, the untaught one (0) first; search any of them with epoch=…"""

@@ -30,7 +30,7 @@ RECENT = 256
 """Searches whose results are remembered, for the feedback that may follow."""
 
 
-class Shown(NamedTuple):
+class PoolEntry(NamedTuple):
     """A result of the engine, as far as it is kept."""
 
     id: str
@@ -46,22 +46,25 @@ Filters = Mapping[str, Any]
 class EnginePools:
     engine: Engine
     ledger: Ledger
-    _recent: OrderedDict[str, tuple[Filters, list[Shown]]] = field(default_factory=OrderedDict, init=False)
+    _recent: OrderedDict[str, tuple[Filters, list[PoolEntry]]] = field(default_factory=OrderedDict, init=False)
 
     def note(self, query: str, filters: Filters, hits: Sequence[Hit]) -> None:
         """A search returned this: if feedback follows, the engine need not be asked again."""
-        self._recent[query] = filters, _shown(hits)
+        self._recent[query] = filters, _entries(hits)
         self._recent.move_to_end(query)
         while len(self._recent) > RECENT:
             self._recent.popitem(last=False)
 
-    def drop_recent(self) -> None:
-        """After a forget."""
+    def remember(self) -> None:
+        """Lessons are gone: what is remembered of recent searches may be of their questions."""
         self._recent.clear()
 
-    def take(self, asked: Sequence[tuple[str, Filters]]) -> list[list[Shown] | None]:
+    def catch_up(self) -> None:
+        """Nothing is read ahead."""
+
+    def take(self, asked: Sequence[tuple[str, Filters]]) -> list[list[PoolEntry] | None]:
         """The engine's results for some questions; None from where it fails: evolve asks for these."""
-        found: list[list[Shown] | None] = []
+        found: list[list[PoolEntry] | None] = []
         works = self.engine.search is not None
         for query, filters in asked:
             known = self._recent.get(query)
@@ -72,16 +75,16 @@ class EnginePools:
             works = works and found[-1] is not None
         return found
 
-    def _ask(self, query: str, filters: Filters) -> list[Shown] | None:
+    def _ask(self, query: str, filters: Filters) -> list[PoolEntry] | None:
         try:
-            return _shown(self.engine.ask(query, DEPTH, filters))
+            return _entries(self.engine.ask(query, DEPTH, filters))
         except InvalidResults:
             raise
         except Exception as error:  # noqa: BLE001  (whatever it raises, the lesson must not be lost)
             log.warning("the search function failed (%s); evolve will ask it again for what was taught", error)
             return None
 
-    def put(self, pools: Mapping[str, Sequence[Shown]]) -> None:
+    def put(self, pools: Mapping[str, Sequence[PoolEntry]]) -> None:
         numbers = self.number([hit.id for hits in pools.values() for hit in hits])
         made = {}
         for query, hits in pools.items():
@@ -98,7 +101,7 @@ class EnginePools:
             found |= {entry.document.id: entry.number for entry in entries}
         return found
 
-    def note_texts(self, hits: Sequence[Shown], ids: Iterable[str]) -> None:
+    def note_texts(self, hits: Sequence[PoolEntry], ids: Iterable[str]) -> None:
         """Documents were judged: their texts as they are now are those that lessons are about."""
         texts = {hit.id: hit.content for hit in hits if hit.content}
         known = [Document(id, "", metadata={CONTENT: texts[id]}) for id in ids if id in texts]
@@ -116,10 +119,10 @@ class EnginePools:
 
     def _fetch(self, queries: Sequence[str]) -> None:
         """What was fetched before a failure is kept."""
-        found: dict[str, list[Shown]] = {}
+        found: dict[str, list[PoolEntry]] = {}
         try:
             for query in queries:
-                found[query] = _shown(self.engine.ask(query, DEPTH, {}))
+                found[query] = _entries(self.engine.ask(query, DEPTH, {}))
         except Exception as error:
             raise ServiceFailed(
                 f"evolve needs the engine's results for {len(queries) - len(found)} questions, and the search function "
@@ -136,5 +139,5 @@ def _only(ranking: Ranking, live: Numbers) -> Ranking:
     return Ranking(ranking.numbers[there], ranking.scores[there])
 
 
-def _shown(hits: Sequence[Hit]) -> list[Shown]:
-    return [Shown(hit.id, hit.score, content(hit.document)) for hit in hits[:DEPTH]]
+def _entries(hits: Sequence[Hit]) -> list[PoolEntry]:
+    return [PoolEntry(hit.id, hit.score, content(hit.document)) for hit in hits[:DEPTH]]
