@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 import evokey
 from evokey import ingest
-from evokey.cli import adding, reading
+from evokey.cli import adding
 from evokey.cli.app import app
 from evokey.types import Document
 
@@ -61,13 +61,13 @@ def ids(at: Path) -> set[str]:
 @pytest.fixture
 def files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
-    whole = reading.read_documents
+    whole = adding.read_documents
 
     def read(file: ingest.File, child: ingest.ChildReader) -> Any:
         names.append(file.path.name)
         return whole(file, child)
 
-    monkeypatch.setattr(reading, "read_documents", read)
+    monkeypatch.setattr(adding, "read_documents", read)
     return names
 
 
@@ -168,7 +168,7 @@ def test_an_interrupted_add_keeps_what_it_stored_and_goes_on_from_there(
     at: Path, docs: Path, files_read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(adding, "BATCH", 1)
-    whole = reading.read_documents
+    whole = adding.read_documents
 
     def interrupt(file: ingest.File, child: ingest.ChildReader) -> Any:
         if file.path.name == "c.py":
@@ -176,7 +176,7 @@ def test_an_interrupted_add_keeps_what_it_stored_and_goes_on_from_there(
         return whole(file, child)
 
     with monkeypatch.context() as patched:
-        patched.setattr(reading, "read_documents", interrupt)
+        patched.setattr(adding, "read_documents", interrupt)
         stopped = run("add", docs, "--at", at)
     assert stopped.exit_code == INTERRUPTED and "2 documents stored" in stopped.stderr
     files_read.clear()

@@ -10,8 +10,9 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -39,7 +40,7 @@ from evokey.loop.think import Steps, Thought
 from evokey.loop.watch import Learner, make_thinker
 from evokey.postgres.address import Address, find_address
 from evokey.registry import Described
-from evokey.search.given import document_vectors, query_vector
+from evokey.search.given import add_in_batches, document_vectors, query_vector
 from evokey.search.grouping import GROUPS
 from evokey.search.index import Index
 from evokey.search.interleaving import Team, interleave
@@ -191,29 +192,53 @@ class Memory:
         vectors: Any = None,
         progress: Callable[[float], None] | None = None,
         sources: Mapping[str, Source] | None = None,
+        batch: int | None = None,
     ) -> int:
         """Insert documents, or replace those with the same id: all of them, or none and an error. Returns how many were
         given. `progress` is told the share that is encoded, from 0 to 1; the logger "evokey" says so too, in its INFO.
-        `sources` notes the file that a document was read from, by id.
+        `sources` notes the file that a document was read from, by id. With `batch`, documents are taken and stored so
+        many at a time: an error leaves the batches before it stored, and there may be more than memory holds.
         """
         self._check_open()
-        batch = [checks.document(one) for one in documents]
+        if batch is None:
+            return self._add(list(documents), vectors, progress, sources)
+        return add_in_batches(
+            documents, vectors, checks.count(batch), partial(self._add, progress=None, sources=sources)
+        )
+
+    def _add(
+        self,
+        documents: Sequence[Document | Mapping[str, Any]],
+        vectors: Any,
+        progress: Callable[[float], None] | None,
+        sources: Mapping[str, Source] | None,
+    ) -> int:
+        taken = [checks.document(one) for one in documents]
         if self._settings.restricted is not None:
-            checks.readable(batch, self._settings.restricted)
-        matrix = document_vectors(self.index.given, batch, vectors)
-        files = {one.id: sources[one.id] for one in batch if one.id in sources} if sources else {}
+            checks.readable(taken, self._settings.restricted)
+        matrix = document_vectors(self.index.given, taken, vectors)
+        files = {one.id: sources[one.id] for one in taken if one.id in sources} if sources else {}
         with self._write():
             with self.index.adding(), self.ledger.write():
-                entries, _ = self.ledger.documents.put(batch, matrix)
-                self.ledger.sources.put([one.id for one in batch], files)
+                entries, _ = self.ledger.documents.put(taken, matrix)
+                self.ledger.sources.put([one.id for one in taken], files)
                 self.index.encode(entries, progress)
             self.index.catch_up()
             make_missing_keys(self.index, self.ledger, again=True)
         save_keys(self.index)
-        for one in batch:
+        for one in taken:
             if matrix is None and not f"{one.title}{one.text}".strip():
                 log.warning("document %r is empty: it is stored, but no search will find it", one.id)
-        return len(batch)
+        return len(taken)
+
+    @contextmanager
+    def workers(self, count: int) -> Iterator[None]:
+        """Meanwhile documents are encoded in so many processes. Encoders that are services, and those that were passed
+        as objects, go on as before. A script needs `if __name__ == "__main__":` for this."""
+        with ExitStack() as stack:
+            for one, described in settings_.describe_encoders(self._settings, self.index.originals):
+                stack.enter_context(one.workers(described, checks.count(count)))
+            yield
 
     def delete(self, ids: Iterable[str]) -> int:
         """Remove documents. What they were taught waits, in case they come back."""

@@ -240,6 +240,10 @@ class IndexingStore(Store, Protocol):
         """Measure it in the background, and take care that it is as high as the settings ask for."""
         ...
 
+    def wait(self) -> None:
+        """Until what is being indexed is done."""
+        ...
+
     def finish(self) -> None:
         """Index all keys, now."""
         ...

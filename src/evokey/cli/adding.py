@@ -6,6 +6,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,8 @@ from rich.markup import escape
 import evokey
 from evokey.cli import reading, screen
 from evokey.cli.options import HERE, AsJson, At
-from evokey.cli.reading import Changes, Failed, Found, Records
+from evokey.cli.reading import Changes, Found
+from evokey.cli.records import Failed, Records, look_through, read_documents
 from evokey.errors import EvokeyError, InvalidDocument, UnknownDocument
 from evokey.ingest import ChildReader, Selection, Skipped
 from evokey.memory import Memory
@@ -66,6 +68,9 @@ def add(
     strict: Annotated[
         bool, typer.Option("--strict", help="Add nothing if a file cannot be read. Default: name it, and add the rest.")
     ] = False,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes that encode documents, where the encoder runs on this machine.")
+    ] = 1,
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
@@ -77,17 +82,21 @@ def add(
     selection = Selection(tuple(include or ()), tuple(exclude or ()), gitignore)
     with screen.report_errors(as_json), ChildReader() as child:
         found = reading.look(paths, root, selection)
-        records = reading.read_records(found, child)
+        records = look_through(found.files, child)
         if strict and records.failed:
             raise records.failed[0].error
-        with evokey.open(at) as memory:
+        with evokey.open(at) as memory, ExitStack() as stack:
             named = reading.name_files(memory, found, records, root, overwrite=overwrite)
             with screen.working("comparing files", as_json):
                 changes = reading.compare(memory, found, named)
+            if workers > 1:
+                stack.enter_context(memory.workers(workers))
             outcome = _Sync(memory, child, as_json, strict).run(records, changes)
             _refuse_nothing(outcome, records, changes)
             outcome.removed = _prune(memory, changes.gone, prune, as_json)
             size = len(memory)
+            with screen.working("indexing keys", as_json):
+                memory.index.background.wait()
         _report(outcome, changes, records, found, size, as_json)
 
 
@@ -106,10 +115,8 @@ class _Sync:
 
     def run(self, records: Records, changes: Changes) -> Outcome:
         outcome = Outcome(failed=list(records.failed))
-        stored = [document for document, _ in records.documents.values()]
         checked = list(self._read(changes, outcome, lambda _: None)) if self.strict else None
-        _add_all(self.memory, stored, self.as_json)
-        outcome.added += len(stored)
+        outcome.added += _add_all(self.memory, records, self.child, self.as_json)
         if changes.touched:
             self.memory.note_files(changes.touched)
         try:
@@ -125,7 +132,7 @@ class _Sync:
         """Document by document; a file that cannot be read is noted, or an error if that was asked for."""
         for count, (file, source) in enumerate(changes.to_read.values(), 1):
             try:
-                [document] = reading.read_documents(file, self.child)
+                [document] = read_documents(file, self.child)
             except InvalidDocument as error:
                 if self.strict:
                     raise
@@ -159,18 +166,35 @@ class _Sync:
         )
 
 
-def _add_all(memory: Memory, documents: list[Document], as_json: bool) -> None:
+def _add_all(memory: Memory, records: Records, child: ChildReader, as_json: bool) -> int:
     """In batches, each stored completely or not at all; an error says how many are stored."""
-    start = 0
+    count, newest, batch = 0, "", list[Document]()
     try:
-        with screen.bar("indexing", as_json, len(documents)) as show:
-            for start in range(0, len(documents), BATCH):
-                batch = documents[start : start + BATCH]
-                memory.add(batch, progress=partial(_show_share, show, start, len(batch)))
-    except EvokeyError as error:
-        raise type(error)(f"{error} {_describe_stored(memory, documents, start)}") from error
-    except KeyboardInterrupt:
-        screen.exit_interrupted(_describe_stored(memory, documents, start), as_json)
+        with screen.bar("indexing", as_json, len(records)) as show:
+            for batch in _cut(records.documents(child)):
+                memory.add(batch, progress=partial(_show_share, show, count, len(batch)))
+                count, newest, batch = count + len(batch), batch[-1].id, []
+    except (EvokeyError, KeyboardInterrupt) as error:
+        if batch and all(_has(memory, one) for one in batch):  # committed before it was interrupted
+            count, newest = count + len(batch), batch[-1].id
+        told = _describe_stored(count, newest, len(records))
+        if isinstance(error, KeyboardInterrupt):
+            screen.exit_interrupted(told, as_json)
+        raise type(error)(f"{error} {told}") from error
+    return count
+
+
+def _cut(documents: Iterator[Document]) -> Iterator[list[Document]]:
+    """Batches that are neither too many nor too long."""
+    batch, characters = list[Document](), 0
+    for one in documents:
+        batch.append(one)
+        characters += len(one.text)
+        if len(batch) >= BATCH or characters > BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
 
 
 def _show_share(show: Callable[[int], None], start: int, size: int, share: float) -> None:
@@ -184,15 +208,12 @@ def _has(memory: Memory, document: Document) -> bool:
         return False
 
 
-def _describe_stored(memory: Memory, documents: list[Document], start: int) -> str:
-    """How many are stored, counting the batch that was interrupted if it was committed."""
-    last = documents[start : start + BATCH]
-    count = start + len(last) if all(_has(memory, one) for one in last) else start
+def _describe_stored(count: int, newest: str, total: int) -> str:
     if not count:
-        return f"None of the {len(documents)} documents was added."
+        return f"None of the {total} documents was added."
     return (
-        f"The first {count} of {len(documents)} documents are added, up to {documents[count - 1].id!r}. Run the same "
-        f"command again for the rest: what is stored already is not encoded again."
+        f"The first {count} of {total} documents are added, up to {newest!r}. Run the same command again for the rest: "
+        f"what is stored already is not encoded again."
     )
 
 

@@ -64,6 +64,9 @@ def init(
     keys: Annotated[
         str | None, typer.Option(help="How keys are built from a document: as listed by evokey keys, or JSON.")
     ] = None,
+    store: Annotated[
+        str | None, typer.Option(help="Where keys are and how they are found: ann, or JSON. Default: all are compared.")
+    ] = None,
     fusion: Annotated[str | None, typer.Option(help="How rankings are fused: weighted or reciprocal.")] = None,
     reranker: Annotated[
         str | None, typer.Option(help="Reranker for the top hits: cross-encoder or endpoint, or JSON.")
@@ -97,7 +100,7 @@ def init(
     with screen.report_errors(as_json):
         said = [component(one) for one in encoder or ()]
         parts: dict[str, Any] = {"keys": keys, "fusion": fusion, "reranker": reranker, "policy": policy}
-        parts |= {"expander": expander, "llm": llm, "verifier": verifier}
+        parts |= {"expander": expander, "llm": llm, "verifier": verifier, "store": store}
         settings: dict[str, Any] = {name: component(one) for name, one in parts.items() if one is not None}
         if restricted is not None:
             settings["restricted"] = restricted

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import evokey
-from evokey import checks, ingest
+from evokey import ingest
+from evokey.cli.records import Records, check_single, separate
 from evokey.errors import InvalidDocument
-from evokey.ingest import ChildReader, File, Selection, Skipped
-from evokey.types import Document, Source
+from evokey.ingest import File, Selection, Skipped
+from evokey.types import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,24 +23,6 @@ class Found:
     skipped: Sequence[Skipped]
     folders: Sequence[str]
     """Those of the paths that are folders."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A file that no document can be made of."""
-
-    path: Path
-    error: InvalidDocument
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """Documents of files that hold many, with ids of their own."""
-
-    documents: Mapping[str, tuple[Document, File]]
-    repeated: int
-    """Documents that a later one in the same file replaces."""
-    failed: Sequence[Failed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,40 +46,6 @@ def look(paths: Iterable[Path], root: Path | None, selection: Selection) -> Foun
     return Found(list(reversed(files.values())), list(skipped), folders)
 
 
-def read_documents(file: File, child: ChildReader) -> Iterator[Document]:
-    for document in ingest.documents(file, child):
-        try:
-            yield checks.document(document)
-        except InvalidDocument as error:
-            raise InvalidDocument(f"{file.path}: {error}") from error
-
-
-def read_records(found: Found, child: ChildReader) -> Records:
-    """An id that two files give is an error; given twice in one file, the later one counts."""
-    latest: dict[str, tuple[Document, File]] = {}
-    failed, count = list[Failed](), 0
-    for file in found.files:
-        if ingest.named_by_path(file):
-            continue
-        try:
-            documents = list(read_documents(file, child))
-        except InvalidDocument as error:
-            failed.append(Failed(file.path, error))
-            continue
-        for document in documents:
-            _check_single(document.id, file, latest.get(document.id, (document, file))[1])
-            latest[document.id] = document, file
-        count += len(documents)
-    return Records(latest, count - len(latest), failed)
-
-
-def _check_single(id: str, file: File, other: File) -> None:
-    if other != file:
-        both = ingest.named_by_path(file) and ingest.named_by_path(other)
-        way_out = _separate(file.path, other.path) if both else "change one of the ids"
-        raise InvalidDocument(f"{other.path} and {file.path} both give a document {id!r}; {way_out}")
-
-
 def name_files(
     memory: evokey.Memory, found: Found, records: Records, root: Path | None, *, overwrite: bool
 ) -> dict[str, File]:
@@ -108,8 +57,7 @@ def name_files(
     named: dict[str, File] = {}
     for file in files:
         id = _keep_id(file, known, root)
-        _, other = records.documents.get(id, (None, named.get(id, file)))
-        _check_single(id, file, other)
+        check_single(id, file, records.file_of(id) or named.get(id, file))
         named[id] = replace(file, id=id)
     if not overwrite:
         _check_sources(memory, {id: file.source for id, file in named.items()})
@@ -157,7 +105,7 @@ def _check_sources(memory: evokey.Memory, sources: dict[str, str]) -> None:
                 f"--root DIR (ids are paths below DIR), or replace it with --replace"
             )
         if before != path:
-            way_out = _separate(Path(path), Path(before))
+            way_out = separate(Path(path), Path(before))
             raise InvalidDocument(
                 f"{path} would replace the document {id!r}, which came from {before}; {way_out}; "
                 f"or, if the file has moved, replace it with --replace"
@@ -174,11 +122,3 @@ def _check_unrooted(memory: evokey.Memory, named: Mapping[str, str], known: Mapp
                 f"an earlier version added a file as {id!r} and did not note from where. If it was {bare[id]}, replace "
                 f"it with: --root {folder} --replace. If not, add it beside with: --root {folder.parent}"
             )
-
-
-def _separate(one: Path, other: Path) -> str:
-    try:
-        example = f", for example --root {os.path.commonpath([one, other])}"
-    except ValueError:  # two drives have no common path
-        example = ""
-    return f"tell them apart with --root DIR (ids are paths below DIR){example}"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from evokey.encoders.cached import Cached, hash_texts
+from evokey.encoders.pooled import Pooled
 from evokey.protocols import Encoder
 
 log = logging.getLogger(__name__)
@@ -23,7 +24,7 @@ FILE = "staged.sqlite"
 
 class Staged:
     def __init__(self, encoder: Encoder, folder: Path | None) -> None:
-        self._inner, self._waiting = encoder, set[bytes]()
+        self.pooled, self._waiting = Pooled(encoder), set[bytes]()
         wanted = encoder.cost != "nothing" and not isinstance(encoder, Cached)
         self._path = folder / FILE if wanted and folder is not None else None
 
@@ -42,6 +43,7 @@ class Staged:
         self._waiting.clear()
 
     @cached_property
-    def _encoder(self) -> Encoder:
+    def _encoder(self) -> Any:
         """Made at the first document: a process that only reads has no file of this kind."""
-        return self._inner if self._path is None else Cached.around(self._inner, self._path, in_batches=True)
+        inner: Any = self.pooled
+        return inner if self._path is None else Cached.around(inner, self._path, in_batches=True)

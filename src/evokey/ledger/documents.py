@@ -23,6 +23,7 @@ FILTERS = 8
 """Filters whose documents are remembered: callers ask again and again with the same few."""
 BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
 COLUMNS = ("number", "id", "title", "text", "metadata", "hash", "vector", "sections")
+COMPARED = ("number", "id", "metadata", "hash", "vector")
 FETCHED = ", ".join(f"d.{name}" for name in ("number", "id", "text", "title", "metadata", "sections"))
 
 
@@ -57,13 +58,14 @@ class Documents:
         """Insert or replace; return the entries to index and the numbers that are gone. Equal content stays put."""
         latest = {document.id: row for row, document in enumerate(documents)}
         with self._db.write():
-            known = {row["id"]: row for row in self._rows("id", list(latest))}
+            known = {row["id"]: row for row in self._rows("id", list(latest), COMPARED)}
             entries, gone = list[Entry](), list[int]()
             for id, row in latest.items():
                 document, vector = documents[row], None if vectors is None else vectors[row]
                 old = known.get(id)
                 if old is not None and old["hash"] == document.hash and _same_vector(old["vector"], vector):
-                    self._describe(old["number"], document)
+                    if old["metadata"] != json.dumps(dict(document.metadata)):
+                        self._describe(old["number"], document)
                     continue
                 if old is not None:
                     gone.append(old["number"])

@@ -42,6 +42,11 @@ class Background:
         for at, store in self._stores.items():
             store.watch(questions(self._retrievers[at]))
 
+    def wait(self) -> None:
+        """Until what is being indexed is done."""
+        for store in self._stores.values():
+            store.wait()
+
     def finish(self) -> None:
         """Index all keys, now."""
         for store in self._stores.values():

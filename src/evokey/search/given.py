@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,18 @@ def query_vector(retriever: GivenRetriever | None, given: Any) -> Vectors | None
     vector = checks.vectors([given], 1)
     retriever.check_dimension(vector)
     return np.asarray(vector[0])
+
+
+def add_in_batches(documents: Iterable[Any], vectors: Any, size: int, add: Callable[[list[Any], Any], int]) -> int:
+    """Documents, with the vectors beside them, so many at a time; how many they were."""
+    source, count = iter(documents), 0
+    while some := list(islice(source, size)):
+        count += add(some, None if vectors is None else vectors[count : count + len(some)])
+    if vectors is not None and len(vectors) != count:
+        raise InvalidVector(
+            f"{len(vectors)} vectors came with {count} documents: pass one row for each. All are stored"
+        )
+    return count
 
 
 def document_vectors(retriever: GivenRetriever | None, documents: Sequence[Document], given: Any) -> Vectors | None:

@@ -122,6 +122,11 @@ class Index:
         return self.state.retrievers
 
     @property
+    def originals(self) -> Sequence[Retriever]:
+        """Those that are not frozen."""
+        return self._retrievers
+
+    @property
     def epoch(self) -> int:
         return self.state.epoch
 
@@ -222,7 +227,7 @@ class Index:
     def _follow(self) -> None:
         old, position, epoch = self.state, self._ledger.documents.position(), self._ledger.epochs.current
         added, removed = self._ledger.documents.changes(old.position)
-        live = np.concatenate([old.live, np.array(added, np.int64)])
+        live = np.concatenate([old.live, np.array(added, np.int64)]) if added else old.live
         if removed:
             live = live[~np.isin(live, np.array(removed, np.int64))]
         lacking = old.lacking

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
 from operator import mul
@@ -18,6 +19,7 @@ from evokey.encoders.staged import Staged
 from evokey.errors import InvalidVector
 from evokey.ledger.documents import Entry
 from evokey.protocols import Bag, Corpus, Cost, KeyBuilder, Snapshot, SparseEncoder, Store
+from evokey.registry import Options
 from evokey.scoring.block import NO_NUMBERS, Block, Keys
 from evokey.scoring.dense import DenseBlock, DenseQuestion
 from evokey.scoring.late import LateBlock, LateQuestion
@@ -98,6 +100,15 @@ class Retriever(ABC):
         keyed = [(entry.number, row.text) for entry in entries for row in self._keys.rows(entry.document, corpus)]
         made = self._staged.documents([text for _, text in keyed])
         return self._keys_of(_numbers(entries), np.array([number for number, _ in keyed], np.int64), made)
+
+    @contextmanager
+    def workers(self, described: Options, count: int) -> Iterator[None]:
+        """Meanwhile documents are encoded in so many processes, by encoders of these settings."""
+        self._staged.pooled.start(described, count)
+        try:
+            yield
+        finally:
+            self._staged.pooled.stop()
 
     @abstractmethod
     def _keys_of(self, covered: Numbers, owners: Numbers, made: Any) -> Keys:

@@ -9,6 +9,7 @@ from evokey.settings.components import (
     build_retrievers,
     build_verifier,
     choose_verifier,
+    describe_encoders,
 )
 from evokey.settings.opening import (
     needs,
@@ -38,6 +39,7 @@ __all__ = [
     "change",
     "check",
     "choose_verifier",
+    "describe_encoders",
     "needs",
     "overwrite",
     "place",

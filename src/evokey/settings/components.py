@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,13 @@ def _build_retriever(settings: Settings, one: RetrieverSettings, folder: Path, d
     keys, store = _build(settings, "keys", one.keys), _build_store(settings, one, Space(folder, encoder, database))
     kind = GivenRetriever if one.encoder["name"] == "given" else RETRIEVERS[encoder.kind]
     return kind(one.name, encoder, keys, folder, store)
+
+
+def describe_encoders(settings: Settings, retrievers: Sequence[Retriever]) -> list[tuple[Retriever, Options]]:
+    """Retrievers whose encoder another process can make again and use, and what it is made of."""
+    named = {one.name: one.encoder for one in settings.retrievers}
+    local = [one for one in retrievers if one.cost != "money" and one.reads_text and named[one.name]["name"] != OBJECT]
+    return [(one, {**options_of(named[one.name], settings.format), "name": named[one.name]["name"]}) for one in local]
 
 
 def _build_store(settings: Settings, one: RetrieverSettings, space: Space) -> Store:

@@ -134,17 +134,19 @@ class AnnStore(EmbeddedStore[DenseBlock]):
         except (OSError, MemoryError, RuntimeError) as error:
             log.warning("no graph was built for the keys in %s (%s): they are all scored", self._folder, str(error))
 
-    def finish(self) -> None:
-        self.flush()
+    def wait(self) -> None:
         if self._builder is not None:
             self._builder.join()
+
+    def finish(self) -> None:
+        self.flush()
+        self.wait()
         self._stopped.clear()
         self._build_one(self._choose_all)
 
     def stop(self) -> None:
         self._stopped.set()
-        if self._builder is not None:
-            self._builder.join()
+        self.wait()
 
     def _choose_all(self) -> tuple[Dense, ...]:
         """All segments, unless they are one with a graph already."""
