@@ -14,6 +14,7 @@ from conftest import Opener, ranking
 import evokey
 from evokey.errors import InvalidSettings
 from evokey.inspect import doctor
+from evokey.ledger.sqlite.database import SQLite
 from evokey.stores import ann, graph, nearest
 from evokey.stores.ann import AnnStore
 
@@ -123,6 +124,35 @@ def test_adding_and_searching_wait_for_no_build(opened: Opener, monkeypatch: pyt
     flat = fill(opened, "flat", "flat", 4_500)
     flat.add([{"id": "new", "text": "new"}], vectors=new)
     assert overlap(found(memory), found(flat)) >= 0.97
+
+
+def test_a_build_asks_the_ledger_nothing_for_whoever_has_it_may_be_waiting(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking = set[str]()
+    read = SQLite.one
+
+    def note(self: SQLite, *given: Any) -> Any:
+        asking.add(threading.current_thread().name)
+        return read(self, *given)
+
+    monkeypatch.setattr(SQLite, "one", note)
+    memory = fill(opened)
+    memory.index.background.wait()
+    assert has_graph(memory) and "MainThread" in asking and "evokey-ann" not in asking
+
+
+def test_keys_that_are_not_written_yet_stay_when_another_process_has_built_a_graph(opened: Opener) -> None:
+    other = fill(opened, count=3_000)
+    other.close()
+    memory = opened("kb")
+    found(memory, k=1)
+    other = opened("kb")
+    other.save()
+    other.close()
+    memory.add(DOCUMENTS[3_000:4_500], vectors=VECTORS[3_000:4_500])
+    memory.save()
+    assert not memory.index.without_keys and [len(one.graph) for one in store_of(memory).rows.segments] == [4_500]
 
 
 def test_a_search_takes_up_a_graph_that_was_built_since_in_this_process_and_in_another(opened: Opener) -> None:

@@ -86,8 +86,11 @@ class AnnStore(EmbeddedStore[DenseBlock]):
 
     def flush(self, *, force: bool = True) -> None:
         with self._lock:
-            if self._loaded is not None and self.changed:  # another process has built a graph since
+            unsaved = [segment for segment in self.rows.segments if segment.name is None]
+            if unsaved and self._loaded is not None and self.changed:  # another process has built a graph since
                 self._load(self._live)
+                for one in unsaved:
+                    super().write(Keys(one.covered, one.owners, one.block))
             super().flush(force=force)
             self._start_building()
 
@@ -223,10 +226,10 @@ class AnnStore(EmbeddedStore[DenseBlock]):
         if first is None or [*map(id, segments[first : first + len(chosen)])] != [*map(id, chosen)]:
             return False
         segments[first : first + len(chosen)] = [built]
-        if self._folder is None:
+        if self._loaded is None:
             self._set(segments, self._still_dead(segments))
-        else:
-            self._publish(segments)
+        else:  # the ledger is not asked: a thread that has it may be waiting for this one
+            self._publish(segments, self._loaded.writer)
         return True
 
     # ---- watching what searches find

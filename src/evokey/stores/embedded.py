@@ -157,7 +157,8 @@ class EmbeddedStore(Generic[B]):
         kept = [segment for segment in self.rows.segments if segment.name is not None]
         while kept and self._is_small(kept[-1], unsaved):
             unsaved.insert(0, kept.pop())
-        self._publish((*kept, self._persist(self._merge(unsaved))))
+        writer = "" if self._origin is None else self._origin.writer
+        self._publish((*kept, self._persist(self._merge(unsaved))), writer)
 
     def _is_small(self, kept: Segment[B], unsaved: Sequence[Segment[B]]) -> bool:
         """Whether a segment on disk is written again together with what follows it."""
@@ -168,11 +169,11 @@ class EmbeddedStore(Generic[B]):
         arrays = {"owners": segment.owners, "covered": segment.covered, **segment.block.arrays()}
         return replace(segment, name=write_segment(self._folder, arrays))
 
-    def _publish(self, segments: Sequence[Segment[B]]) -> None:
-        """Make these the segments, here and on disk, where all of them are."""
+    def _publish(self, segments: Sequence[Segment[B]], writer: str) -> None:
+        """Make these the segments, here and on disk; writer: the last that had written documents before them."""
         assert self._folder is not None
         names = tuple(segment.name for segment in segments if segment.name is not None)
-        manifest = Manifest(self._space.identity, names, "" if self._origin is None else self._origin.writer)
+        manifest = Manifest(self._space.identity, names, writer)
         write_manifest(self._folder, manifest, self._making)
         self._loaded = manifest
         self._set(segments, self._still_dead(segments))
