@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any, Self
 from evokey import checks, registry
 from evokey import settings as settings_
 from evokey.erasure import Erasure
-from evokey.errors import InvalidInput, MemoryClosed, storing
+from evokey.errors import ConnectionLost, InvalidInput, MemoryClosed, storing
 from evokey.evolution.composer import Composer
 from evokey.evolution.policy import Policy
 from evokey.evolution.proposing import check_public
@@ -31,6 +31,7 @@ from evokey.forgetting.places import places
 from evokey.inspect import backup, explain, stats
 from evokey.inspect import diff as compare
 from evokey.ledger.ledger import Ledger
+from evokey.ledger.repeating import idempotent, repeated
 from evokey.ledger.shared import Shared
 from evokey.loop.components import Components
 from evokey.loop.pipe import Thinker
@@ -70,6 +71,7 @@ from evokey.types import (
 from evokey.verifiers.human import Human
 
 log = logging.getLogger("evokey")
+NOTHING: Mapping[str, Any] = {}
 NOT_SETTINGS = ("path", "name", "allow", "now")
 """What open takes beside settings."""
 
@@ -108,7 +110,7 @@ def open(
     given = {name: value for name, value in locals().items() if name not in NOT_SETTINGS and value is not None}
     address = find_address(path, name)
     if address is not None:
-        return _open_shared(address, given, allow, now)
+        return open_shared(address, given, allow, now)
     assert not isinstance(path, Address)
     folder, settings = settings_.resolve(Path(path), given, allow)
     with storing(folder):
@@ -123,9 +125,15 @@ def open(
     return memory
 
 
-def _open_shared(
-    address: Address, given: Mapping[str, Any], allow: Sequence[str], now: Callable[[], float], *, make: bool = True
+def open_shared(
+    address: Address,
+    given: Mapping[str, Any] = NOTHING,
+    allow: Sequence[str] = (),
+    now: Callable[[], float] = time.time,
+    *,
+    make: bool = True,
 ) -> Memory:
+    """The memory at an address; make: on first use."""
     database = registry.load("ledger", "postgres")(address, make=make)
     try:
         folder, settings = settings_.resolve_shared(database, given, allow)
@@ -206,6 +214,7 @@ class Memory:
             documents, vectors, checks.count(batch), partial(self._add, progress=None, sources=sources)
         )
 
+    @idempotent
     def _add(
         self,
         documents: Sequence[Document | Mapping[str, Any]],
@@ -223,7 +232,7 @@ class Memory:
                 entries, _ = self.ledger.documents.put(taken, matrix)
                 self.ledger.sources.put([one.id for one in taken], files)
                 self.index.encode(entries, progress)
-            self.index.catch_up()
+            self._follow()
             make_missing_keys(self.index, self.ledger, again=True)
         save_keys(self.index)
         for one in taken:
@@ -240,20 +249,23 @@ class Memory:
                 stack.enter_context(one.workers(described, checks.count(count)))
             yield
 
+    @repeated
     def delete(self, ids: Iterable[str]) -> int:
         """Remove documents. What they were taught waits, in case they come back."""
         wanted = checks.ids(ids)
         with self._write():
             gone = self.ledger.documents.delete(wanted)
-            self.index.catch_up()
+            self._follow()
         return len(gone)
 
+    @idempotent
     def get(self, id: str, where: Where | None = None) -> Document:
         """A document by its id. One outside of `where`, the filter of a caller who is not the owner, is unknown."""
         self._check_open()
         (number,) = self.ledger.documents.numbers([checks.ids([id])[0]], self.searcher.filter(where)).values()
         return self.ledger.documents.fetch([number])[number]
 
+    @idempotent
     def documents(self, after: int = 0, count: int = 50, where: Where | None = None) -> list[tuple[int, Document]]:
         """A page of the documents in the order they came, each with its number: `after` is the last number of the page
         before."""
@@ -276,6 +288,7 @@ class Memory:
         self._check_open()
         return self.ledger.sources.below(folder)
 
+    @idempotent
     def note_files(self, sources: Mapping[str, Source]) -> None:
         """Files of documents, by id, that were touched and hold what they held."""
         with self._write():
@@ -287,6 +300,7 @@ class Memory:
 
     # ---- answering
 
+    @idempotent
     def search(
         self,
         query: str,
@@ -336,6 +350,7 @@ class Memory:
         asked = [None] * len(queries) if vectors is None else checks.vectors(vectors, len(queries))
         return [self.search(query, k, where, vector=vector) for query, vector in zip(queries, asked, strict=True)]
 
+    @repeated
     def expand(self, query: str, expander: Described | None = None) -> Expansion:
         """A query in more words, by the memory's expander or another. An intent that was paid for is not paid again."""
         self._check_open()
@@ -349,6 +364,7 @@ class Memory:
                     expanding.keep(found, asked=known is None)
         return found
 
+    @idempotent
     def explain(self, id: str, query: str | None = None, vector: Any = None, where: Where | None = None) -> Explanation:
         """What a document has learned and from whom; with a query, how that changes its score and rank.
 
@@ -397,6 +413,7 @@ class Memory:
         self.ledger.shown.note(one)
         return one.id
 
+    @idempotent
     def keep_shown(self) -> None:
         """Write what was shown to the ledger; what is older than a week goes."""
         with self._write():
@@ -411,6 +428,7 @@ class Memory:
         self._check_open()
         return self._rater.find(query_id)
 
+    @repeated
     def rate(
         self,
         query_id: str,
@@ -442,6 +460,7 @@ class Memory:
         self._check_open()
         return self.ledger.ratings.gaps()
 
+    @repeated
     def click(self, query_id: str, document: str) -> None:
         """Somebody opened a document that was shown: a comparison of two epochs counts it."""
         with self._write():
@@ -461,6 +480,7 @@ class Memory:
 
     # ---- learning
 
+    @repeated
     def feedback(
         self,
         query: str,
@@ -485,6 +505,7 @@ class Memory:
             self._follow_lessons(1)
         return lesson
 
+    @repeated
     def feedback_many(self, lessons: Iterable[Mapping[str, Any]]) -> list[Lesson]:
         """Many verdicts at once, each a mapping of feedback's arguments: all are recorded, or none."""
         with self._write():
@@ -495,7 +516,7 @@ class Memory:
 
     def _follow_lessons(self, new: int) -> None:
         """After lessons were recorded; a policy that works online may publish what they teach."""
-        self.index.catch_up()
+        self._follow()
         if not self.ledger.in_write and hasattr(self.policy, "saturates"):
             with self.ledger.exclusive():
                 self._publisher.publish_saturated(new)
@@ -524,6 +545,7 @@ class Memory:
         self._check_open()
         return Steps(self.components, self.search, self.searcher.look).think(query, expected, relevant)
 
+    @repeated
     def remember(self, thought: Thought, actor: str | None = None) -> LearnReport:
         """The second part of learn: keep what was paid for, and make a lesson of what was verified."""
         with self._write():
@@ -555,6 +577,7 @@ class Memory:
         self._check_open()
         return make_thinker(self._folder, self._settings, self._address)
 
+    @idempotent
     def lessons(
         self,
         query: str | None = None,
@@ -577,21 +600,23 @@ class Memory:
         self._check_open()
         return self.ledger.lessons.last
 
+    @idempotent
     def hold(self, lessons: Iterable[int]) -> int:
         """Put lessons (numbers) on hold: from the next evolve on they take part in nothing, until they are released.
         Returns how many were not on hold."""
         numbers = checks.numbers(lessons)
         with self._publish():
             count = self.ledger.lessons.hold(numbers)
-            self.index.catch_up()
+            self._follow()
         return count
 
+    @idempotent
     def release(self, lessons: Iterable[int]) -> int:
         """Let lessons on hold take part again, from the next evolve on. Returns how many were on hold."""
         numbers = checks.numbers(lessons)
         with self._publish():
             count = self.ledger.lessons.release(numbers)
-            self.index.catch_up()
+            self._follow()
         return count
 
     def traffic(self, where: Where | None = None) -> list[str]:
@@ -602,6 +627,7 @@ class Memory:
         self._check_open()
         return [] if where is not None else self.ledger.traffic.queries()
 
+    @idempotent
     def protect(self, query: str, relevant: checks.Graded) -> None:
         """Protect a query: no epoch is published in which these documents rank worse than in the untaught index.
 
@@ -612,7 +638,7 @@ class Memory:
             numbers = self.ledger.documents.numbers(grades)
             check_public(self.index, self._settings.restricted, numbers)
             self.ledger.protected.put(text, grades)
-            self.index.catch_up()
+            self._follow()
 
     def protected_queries(self) -> Mapping[str, Mapping[str, float]]:
         """Protected queries, each with its documents and grades."""
@@ -621,28 +647,32 @@ class Memory:
 
     # ---- evolving, and time travel
 
+    @idempotent
     def evolve(self, dry_run: bool = False) -> EpochReport:
         """Let the lessons so far propose new keys; publish them as a new epoch if held-out queries say they help."""
         with self._publish():
             keep_traffic(self.index, self.ledger)
             report = self._publisher.evolve(dry_run=dry_run)
-            self.index.catch_up()
+            self._follow()
             watch_recall(self.index, self.ledger)
         return report
 
+    @idempotent
     def propose(self) -> Draft:
         """What evolve would do now. Writes nothing: a learner proposes in one process, and another adopts."""
         self._check_open()
         self.index.catch_up()
         return self._publisher.draft()
 
+    @repeated
     def adopt(self, draft: Draft) -> EpochReport | None:
         """Publish what another process proposed; None where it no longer holds for the memory as it is."""
         with self._publish():
             report = self._publisher.adopt(draft)
-            self.index.catch_up()
+            self._follow()
         return report
 
+    @idempotent
     def preview(self, draft: Draft) -> EpochDiff:
         """What a draft would change for the queries that were taught, protected or searched, against the epoch that
         searches read now."""
@@ -650,14 +680,16 @@ class Memory:
         with self.index.steady():
             return compare.preview(self.index, self.composer, self.ledger, draft)
 
+    @idempotent
     def refit(self) -> EpochReport | None:
         """Learn again all that evolve was ever asked to learn, and publish that: after a change of encoder."""
         with self._publish():
             with self.ledger.write():
                 report = self._publisher.refit_after_reencoding()
-            self.index.catch_up()
+            self._follow()
         return report
 
+    @idempotent
     def forget(
         self, query: str | None = None, actor: str | None = None, document: str | None = None, traffic: bool = False
     ) -> Forgotten:
@@ -671,7 +703,7 @@ class Memory:
             raise InvalidInput("name what to forget: query=…, actor=…, document=… (a document's id) or traffic=True")
         with self._publish():
             forgotten = self._forgetter.forget(Erasure(**wanted), traffic=traffic)
-            self.index.catch_up()
+            self._follow()
         return forgotten
 
     def epochs(self) -> list[Epoch]:
@@ -684,15 +716,17 @@ class Memory:
         """The number of the epoch that searches read."""
         return self.index.epoch
 
+    @repeated
     def rollback(self, epoch: int) -> Epoch:
         """Publish again what an older epoch had learned, as a new epoch. Its lessons take part from now on; all others
         are on hold until they are released."""
         with self._publish():
             old = self.ledger.epochs.get(checks.epoch(epoch, self.index.epoch))
             new = self._publisher.rollback(old)
-            self.index.catch_up()
+            self._follow()
         return new
 
+    @idempotent
     def diff(self, a: int, b: int, where: Where | None = None) -> EpochDiff:
         """What changed from epoch a to epoch b: documents by what they were taught, queries by what they find.
 
@@ -705,6 +739,7 @@ class Memory:
 
     # ---- the memory itself
 
+    @idempotent
     def stats(self, where: Where | None = None) -> Stats:
         """What the memory holds. With `where`, the filter of a caller who is not the owner, what concerns the documents
         inside it; what was spent and how large the files are is then 0."""
@@ -758,6 +793,11 @@ class Memory:
     def _check_open(self) -> None:
         if self._closed:
             raise MemoryClosed(f"this memory was closed; open it again with evokey.open({str(self.place)!r})")
+
+    def _follow(self) -> None:
+        """After something was written: the index takes it up, now or, if the database is gone by then, later."""
+        with suppress(ConnectionLost):
+            self.index.catch_up()
 
     @contextmanager
     def _write(self) -> Iterator[None]:

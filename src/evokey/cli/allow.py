@@ -8,8 +8,9 @@ import typer
 from rich.markup import escape
 
 from evokey.cli import screen
-from evokey.cli.options import HERE, AsJson, At, not_there
-from evokey.settings import FILE, needs, place, read, trust
+from evokey.cli.options import HERE, AsJson, At, folder_of, not_there
+from evokey.postgres.address import Address
+from evokey.settings import FILE, needs, read, trust
 
 
 def allow(
@@ -24,8 +25,8 @@ def allow(
 ) -> None:
     """Allow a memory to use something outside its directory; without arguments, list what it would use."""
     with screen.report_errors(as_json):
-        folder = place(at)
-        described = at if at.is_file() else folder / FILE
+        folder = folder_of(at)
+        described = at if not isinstance(at, Address) and at.is_file() else folder / FILE
         if not described.exists():
             raise not_there(at)
         if withdraw:

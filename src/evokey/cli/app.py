@@ -16,14 +16,14 @@ from evokey import checks, ingest
 from evokey.cli import adding, allow, bench, lessons, loop, screen, serving, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
-from evokey.cli.options import HERE, AsJson, At, Reader, Where, component, existing, filter_of, parse_grade
+from evokey.cli.options import HERE, App, AsJson, At, Reader, Where, component, existing, filter_of, parse_grade
 from evokey.errors import InvalidInput
 from evokey.inspect import accounting
 from evokey.registry import Named
 from evokey.settings import Settings
 from evokey.types import Document, Hit
 
-app = typer.Typer(
+app = App(
     name="evokey",
     help="An evolving retrieval memory: an index whose document keys learn from verified answers.",
     no_args_is_help=True,

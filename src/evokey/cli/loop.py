@@ -21,7 +21,6 @@ from evokey.cli.parts import list_parts
 from evokey.errors import InvalidInput
 from evokey.evolution.saturation import Saturation
 from evokey.loop.watch import PENDING, shortfall
-from evokey.settings import HUMAN, place
 from evokey.types import Answer, LearnReport, Spent
 from evokey.verifiers.human import Human
 
@@ -211,8 +210,8 @@ def review(
 ) -> None:
     """Answer the open questions of the verifier 'human'. An answer counts when the query is learned again."""
     with screen.report_errors(as_json):
-        with existing(at):
-            queue = Human(place(at) / HUMAN)
+        with existing(at) as memory:
+            queue = memory.reviews()
         if id is None:
             _list_open(queue, as_json)
             return

@@ -2,20 +2,82 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable
+from contextlib import closing
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 import evokey
-from evokey import checks
+from evokey import checks, registry
 from evokey.errors import InvalidFilter, InvalidInput, InvalidSettings, NotAMemory
 from evokey.filters import And, Compare, Filter
+from evokey.memory import open_shared
+from evokey.postgres.address import SCHEMES, Address, find_address
 from evokey.registry import Named
-from evokey.settings import FILE, place
+from evokey.settings import FILE, place, shared_folder
 
-At = Annotated[Path, typer.Option("--at", help="Directory of the memory.", envvar="EVOKEY_AT")]
+
+def _parse_place(said: str | Path) -> str | Path:
+    """A URL stays as it is: a path would lose one of its slashes."""
+    return said if isinstance(said, str) and said.startswith(SCHEMES) else Path(said)
+
+
+At = Annotated[
+    Path,
+    typer.Option(
+        "--at",
+        help="Directory of the memory; or the URL of a PostgreSQL database, with --name.",
+        envvar="EVOKEY_AT",
+        parser=_parse_place,
+        metavar="DIR|URL",
+    ),
+]
+"""A Path; of a command that is placed, an Address where a URL is given, which typer cannot say."""
+Name = Annotated[
+    str | None, typer.Option("--name", help="Name of the memory in the database of --at.", envvar="EVOKEY_NAME")
+]
+Returned = TypeVar("Returned")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def place_by_name(command: Callable[..., Returned]) -> Callable[..., Returned]:
+    """The same command with --name, if it has --at: together they are an Address."""
+    taken = inspect.signature(command, eval_str=True)
+    if "at" not in taken.parameters or "name" in taken.parameters:
+        return command
+
+    @wraps(command)
+    def placed(*args: Any, name: str | None = None, **named: Any) -> Returned:
+        try:
+            named["at"] = find_address(named["at"], name) or named["at"]
+        except InvalidSettings as error:
+            raise typer.BadParameter(str(error)) from error
+        return command(*args, **named)
+
+    more = inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Name)
+    vars(placed)["__signature__"] = taken.replace(parameters=[*taken.parameters.values(), more])
+    placed.__annotations__ = {**{key: one.annotation for key, one in taken.parameters.items()}, "name": Name}
+    return placed
+
+
+class App(typer.Typer):
+    """Commands with --at have --name, too."""
+
+    def command(self, *args: Any, **named: Any) -> Callable[[Command], Command]:
+        register = super().command(*args, **named)
+
+        def add(command: Command) -> Command:
+            register(place_by_name(command))
+            return command
+
+        return add
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
 Where = Annotated[
     list[str] | None,
@@ -34,10 +96,20 @@ HERE = Path(".evokey")
 CONDITION = re.compile(r"(?P<field>[^<>=!~]+)(?P<sign><=|>=|!=|=|<|>|~)(?P<value>.*)", re.DOTALL)
 
 
-def existing(at: Path) -> evokey.Memory:
+def existing(at: Path | Address) -> evokey.Memory:
+    if isinstance(at, Address):
+        return open_shared(at, make=False)
     if not (place(at) / FILE).exists():
         raise not_there(at)
     return evokey.open(at)
+
+
+def folder_of(at: Path | Address) -> Path:
+    """The directory of a memory; of one in a database, that of this machine for it."""
+    if not isinstance(at, Address):
+        return place(at)
+    with closing(registry.load("ledger", "postgres")(at, make=False)) as database:
+        return shared_folder(database)
 
 
 def not_there(at: Path) -> NotAMemory:

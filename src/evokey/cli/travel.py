@@ -14,6 +14,7 @@ from evokey.cli import screen
 from evokey.cli.options import HERE, AsJson, At, Reader, component, existing, filter_of, not_there, parse_grade
 from evokey.errors import InvalidInput
 from evokey.inspect import doctor as doctor_
+from evokey.postgres.address import Address
 from evokey.settings import FILE, place
 from evokey.types import DocumentChange, Epoch, EpochDiff, EpochReport, Explanation, QueryChange, View
 
@@ -247,6 +248,9 @@ def doctor(
 ) -> None:
     """Check a memory: the ledger, and the checksums of everything derived from it."""
     with screen.report_errors(as_json):
+        if isinstance(at, Address):
+            _examine_shared(at, as_json, changing=rebuild or reencode)
+            return
         folder = _folder(at)
         if encoder and not reencode:
             raise InvalidInput("--encoder changes the encoders of a memory: add --reencode")
@@ -274,6 +278,22 @@ def doctor(
                 screen.say("[green]✓[/] the memory is sound")
         if findings:
             raise typer.Exit(screen.FAILED)
+
+
+def _examine_shared(at: Address, as_json: bool, *, changing: bool) -> None:
+    if changing:
+        raise InvalidInput(
+            f"{at} may be open elsewhere, with keys of its encoders. Copy it to a directory (evokey migrate), change "
+            f"it there, and migrate it to a new name"
+        )
+    with existing(at) as memory:
+        findings = doctor_.examine_shared(memory)
+    if as_json:
+        screen.emit({"sound": not findings, "rebuilt": None, "learned": None, "findings": findings})
+    for one in () if as_json else findings or ["[green]✓[/] the memory is sound"]:
+        screen.say(one if not findings else f"[red]✗[/] {escape(one)}")
+    if findings:
+        raise typer.Exit(screen.FAILED)
 
 
 def _folder(at: Path) -> Path:

@@ -16,7 +16,7 @@ from evokey.errors import InvalidSettings, NotAllowed
 from evokey.ledger.ledger import Ledger
 from evokey.ledger.sqlite import file
 from evokey.protocols import IndexingStore
-from evokey.registry import COMPONENTS, Named, encoder_cost, name_and_options
+from evokey.registry import Named, encoder_cost, name_and_options
 from evokey.search.indexing import Watch, attempt, named, reason
 from evokey.search.retriever import Retriever
 from evokey.search.upkeep import sample_questions
@@ -33,6 +33,7 @@ from evokey.settings import (
     settings_of,
     trust,
 )
+from evokey.settings.opening import EMBEDDED
 from evokey.settings.values import RetrieverSettings
 from evokey.stores.segments import MANIFEST, covered, damaged, read_manifest
 from evokey.types import EpochReport
@@ -61,7 +62,7 @@ def examine(folder: Path) -> list[Finding]:
     found += [
         Finding(f"{keys}: keys of an encoder that {FILE} does not name", UNNAMED) for keys in _find_unnamed_keys(folder)
     ]
-    elsewhere = [one for one in settings.retrievers if one.store and one.store["name"] not in COMPONENTS["store"]]
+    elsewhere = [one for one in settings.retrievers if one.store and one.store["name"] not in EMBEDDED]
     if elsewhere:
         found += [Finding(what, REBUILD) for what in _find_faults_elsewhere(folder, elsewhere)]
     for retriever in settings.retrievers:
@@ -90,6 +91,14 @@ def _find_low_recall(folder: Path, settings: Settings) -> list[str]:
         for name, (recall, target) in recalls.items()
         if recall < target
     ]
+
+
+def examine_shared(memory: memory_.Memory) -> list[str]:
+    """What is wrong with a memory in a database, whose own checks are for who runs it (amcheck, checksums)."""
+    found = [what for one in memory.index.retrievers for what in one.store.check()]
+    for name, numbers in memory.index.lacking.items():
+        found.append(f"{len(numbers)} documents have no keys by {name}: it does not find them until the next write")
+    return found
 
 
 def _find_faults_elsewhere(folder: Path, retrievers: Sequence[RetrieverSettings]) -> list[str]:

@@ -53,6 +53,11 @@ class Ledger:
         """Changes when anybody, here or elsewhere, has committed."""
         return self._database.version
 
+    @property
+    def own_commits(self) -> int:
+        """How many transactions of this thread were committed, where several processes write."""
+        return getattr(self._database, "own_commits", 0)
+
     def read(self) -> AbstractContextManager[None]:
         """Several reads of one state."""
         return self._database.read()

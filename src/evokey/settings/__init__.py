@@ -19,6 +19,7 @@ from evokey.settings.opening import (
     required_allowances,
     resolve,
     resolve_shared,
+    shared_folder,
     write_new,
 )
 from evokey.settings.toml import FILE, place, read, to_toml
@@ -50,6 +51,7 @@ __all__ = [
     "resolve",
     "resolve_shared",
     "settings_of",
+    "shared_folder",
     "spell",
     "to_toml",
     "write_new",

@@ -73,31 +73,31 @@ def resolve(path: Path, said: Mapping[str, Any], allow: Sequence[str] = ()) -> t
 def resolve_shared(database: Shared, said: Mapping[str, Any], allow: Sequence[str] = ()) -> tuple[Path, Settings]:
     """The folder on this machine for what is derived from a shared memory, and the settings of the memory: its own, or
     those of a new one. What the database says reaches nothing here that is not allowed."""
-    folder = cache_folder() / "shared" / database.id
-    stored = _copy_settings(database, folder)
+    folder = shared_folder(database)
+    stored = (folder / FILE).exists()
     settings = resolve(folder, said if stored else _share_keys(said), allow)[1]
     if stored:
         return folder, settings
     _check_shared(settings)
     if database.keep_settings(to_toml(settings)) == to_toml(settings):
-        _copy_settings(database, folder)
+        shared_folder(database)
         trust.record(folder, required_allowances(settings, folder))
         return folder, settings
     return resolve_shared(database, said, allow)  # another process has made it meanwhile
 
 
-def _copy_settings(database: Shared, folder: Path) -> bool:
-    """Write what the database says to a file; False where it says nothing yet."""
+def shared_folder(database: Shared) -> Path:
+    """The folder of a shared memory on this machine, with a copy of the settings that the database has."""
+    folder = cache_folder() / "shared" / database.id
     folder.mkdir(parents=True, exist_ok=True)
     told, file = database.settings, folder / FILE
     if told is None:
         file.unlink(missing_ok=True)
-        return False
-    if not file.exists() or file.read_text("utf-8") != told:
+    elif not file.exists() or file.read_text("utf-8") != told:
         making = folder / f"evokey.{os.getpid()}.tmp"
         write_synced(making, told.encode())
         making.replace(file)
-    return True
+    return folder
 
 
 def cache_folder() -> Path:

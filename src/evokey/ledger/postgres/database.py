@@ -52,6 +52,8 @@ class Using(threading.local):
     reader: Connection | None = None
     read_version = 0
     """Of the state that is read."""
+    commits = 0
+    """That this thread has made."""
 
 
 class Postgres:
@@ -107,6 +109,10 @@ class Postgres:
         if new or waited >= TRUSTED:
             self._asked, self._version = now, self._count()
         return self._version
+
+    @property
+    def own_commits(self) -> int:
+        return self._using.commits
 
     def _count(self) -> int:
         return int(self.one("SELECT count FROM commits")[0])
@@ -208,7 +214,8 @@ class Postgres:
             if not is_lost(error):
                 self.connections.raise_ours(error)
             self._settle(transaction, error)
-        self._version = int(count)
+        self._using.commits += 1
+        self._version, self._asked = int(count), time.monotonic()
 
     def _settle(self, transaction: str, lost: psycopg.Error) -> None:
         """The answer to a commit was lost: the database knows whether it happened."""
