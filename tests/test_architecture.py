@@ -28,7 +28,7 @@ ORDER = [
     ["settings"],
     ["loop", "forgetting", "inspect"],
     ["memory", "layer"],
-    ["demo", "inspect.accounting", "inspect.doctor", "loop.thinker"],
+    ["demo", "inspect.accounting", "inspect.doctor", "inspect.migrate", "loop.thinker"],
     ["client", "serve"],
     ["bench"],
     ["cli"],

@@ -20,6 +20,7 @@ EvokeyError
 ├── StorageFailed           a disk that is full, read-only or broken: nothing was changed
 │   ├── ConnectionLost      a database that does not answer, after its retries: nothing was changed
 │   └── CommitUnknown       a database that went away while it committed: look before trying again
+├── MigrationFailed         a copy of a memory that is not like its source: it was not put in place
 ├── NewerFormat             a memory written by a newer evokey
 ├── EncoderMismatch         keys made by one encoder, settings that name another
 ├── ServiceFailed           a service or model that was asked did not answer, after its retries
@@ -127,6 +128,10 @@ def storing(place: Path) -> Iterator[None]:
             f"{place} cannot be written ({error}). Nothing was changed; free space on the disk, or mend what refuses, "
             f"and try again"
         ) from error
+
+
+class MigrationFailed(EvokeyError):
+    pass
 
 
 class NewerFormat(EvokeyError):

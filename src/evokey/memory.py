@@ -192,6 +192,15 @@ class Memory:
         """Where the memory is."""
         return self._folder if self._address is None else self._address
 
+    @property
+    def folder(self) -> Path:
+        """On this machine: all of the memory; or, where it is in a database, what is derived from it."""
+        return self._folder
+
+    @property
+    def settings(self) -> settings_.Settings:
+        return self._settings
+
     # ---- documents
 
     def add(

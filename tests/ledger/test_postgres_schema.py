@@ -11,6 +11,7 @@ from conftest import Opener
 from postgres_server import Server
 
 import evokey
+from evokey.ledger import copying
 
 OWN = {"identity", "settings", "commits", "encoded", "key_spaces"}
 """What a directory has in other files."""
@@ -39,6 +40,7 @@ def test_both_ledgers_have_the_same_tables_with_the_same_columns(
             if table not in OWN and not table.startswith("keys_"):
                 found.setdefault(table, []).append(column)
     assert found == wanted
+    assert set(wanted) == {*copying.ALL, "facts", "erasing", "migrations"}  # all of them move
 
 
 def test_no_statistics_quote_what_can_be_forgotten(server: Server, shared: Opener) -> None:

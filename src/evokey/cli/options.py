@@ -22,7 +22,7 @@ from evokey.registry import Named
 from evokey.settings import FILE, place, shared_folder
 
 
-def _parse_place(said: str | Path) -> str | Path:
+def parse_place(said: str | Path) -> str | Path:
     """A URL stays as it is: a path would lose one of its slashes."""
     return said if isinstance(said, str) and said.startswith(SCHEMES) else Path(said)
 
@@ -33,7 +33,7 @@ At = Annotated[
         "--at",
         help="Directory of the memory; or the URL of a PostgreSQL database, with --name.",
         envvar="EVOKEY_AT",
-        parser=_parse_place,
+        parser=parse_place,
         metavar="DIR|URL",
     ),
 ]

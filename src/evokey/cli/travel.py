@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,10 +12,22 @@ import typer
 from rich.markup import escape
 
 from evokey.cli import screen
-from evokey.cli.options import HERE, AsJson, At, Reader, component, existing, filter_of, not_there, parse_grade
+from evokey.cli.options import (
+    HERE,
+    AsJson,
+    At,
+    Reader,
+    component,
+    existing,
+    filter_of,
+    not_there,
+    parse_grade,
+    parse_place,
+)
 from evokey.errors import InvalidInput
 from evokey.inspect import doctor as doctor_
-from evokey.postgres.address import Address
+from evokey.inspect import migrate as migrate_
+from evokey.postgres.address import Address, find_address
 from evokey.settings import FILE, place
 from evokey.types import DocumentChange, Epoch, EpochDiff, EpochReport, Explanation, QueryChange, View
 
@@ -318,4 +331,50 @@ def backup(
         screen.say(f"copied to [bold]{escape(str(to))}[/]; what is forgotten later stays in this copy")
 
 
-COMMANDS = (backup, epochs, diff, rollback, explain, protect, doctor)
+def migrate(
+    source: Annotated[
+        Path, typer.Argument(parser=parse_place, metavar="FROM", help="Directory, or URL of a PostgreSQL database.")
+    ],
+    target: Annotated[
+        Path, typer.Argument(parser=parse_place, metavar="TO", help="A new directory, or the URL of a database.")
+    ],
+    from_name: Annotated[str | None, typer.Option(help="Name of the memory in the database FROM.")] = None,
+    to_name: Annotated[str | None, typer.Option(help="Name of the copy in the database TO.")] = None,
+    store: Annotated[
+        str | None, typer.Option(help="Store of the copy's keys, by name or JSON. Default: the one of its place.")
+    ] = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Begin again, without what an interrupted attempt has left.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a memory to another place or store, and check the copy; the source is only read.
+
+    The copy is checked by the checksum of every table, and by searches that must find the same. If it is interrupted,
+    the same command goes on where it was.
+    """
+    with screen.report_errors(as_json):
+        places = [find_address(one, name) or one for one, name in ((source, from_name), (target, to_name))]
+        with screen.bar("migrating", as_json, 100) as show:
+            done = migrate_.migrate(
+                places[0],
+                places[1],
+                None if store is None else component(store),
+                lambda what, share: show(round(100 * share)),
+                restart=restart,
+            )
+        if as_json:
+            screen.emit({"from": str(places[0]), "to": str(places[1]), **asdict(done)})
+            return
+        screen.say(
+            f"copied {screen.several(done.documents, 'document')}, {screen.several(done.lessons, 'lesson')} and "
+            f"{screen.several(done.epochs, 'epoch')} to [bold]{escape(str(places[1]))}[/]"
+        )
+        scores = "with the same scores" if done.equal_scores else "with scores that differ by rounding"
+        screen.say(
+            f"checked: {done.tables} tables have equal checksums; {screen.several(done.queries, 'question')} find "
+            f"{done.overlap:.1%} of the same documents, {scores}"
+        )
+
+
+COMMANDS = (backup, migrate, epochs, diff, rollback, explain, protect, doctor)

@@ -24,6 +24,7 @@ class Dialect(Protocol):
     @property
     def restricted(self) -> str: ...
     def fact(self, value: Any) -> Any: ...
+    def read_fact(self, stored: Any) -> Any: ...
     def comparable(self, values: Iterable[Any]) -> str: ...
     def list(self, values: Iterable[int | str]) -> Any: ...
     def elements(self, column: str, name: str) -> str: ...
@@ -96,6 +97,12 @@ class Database(Protocol):
 
     def put(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         """Insert rows, in the place of those with the same key."""
+
+    def last_given(self, table: str) -> int:
+        """The largest number that was ever given to a row of a table, forgotten ones and more included."""
+
+    def go_on_from(self, table: str, number: int) -> None:
+        """Give no number up to this one again."""
 
     def rewrite(self, tables: Sequence[str], first: str) -> None:
         """Leave no copy of deleted rows in the free space of these tables, after one more statement, all in one

@@ -44,6 +44,11 @@ class Ledger:
         self.shown, self.ratings = ShownResults(database), Ratings(database)
 
     @property
+    def database(self) -> Database:
+        """For this room alone."""
+        return self._database
+
+    @property
     def shared(self) -> bool:
         """Whether several processes may write."""
         return not isinstance(self._database, SQLite)

@@ -19,11 +19,13 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 class Address:
     url: str = field(repr=False)
     name: str
+    unfinished: bool = False
+    """Whether it is a copy that is being made: it gets its own schema in the end."""
 
     @property
     def schema(self) -> str:
         """One for each memory: its tables are dropped, backed up and granted together, and no query mixes two."""
-        return f"evokey_{self.name}"
+        return f"evokey_{self.name}{'~' if self.unfinished else ''}"
 
     @property
     def shown(self) -> Mapping[str, str]:

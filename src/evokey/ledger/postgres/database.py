@@ -77,6 +77,23 @@ class Postgres:
             self.close()
             raise
 
+    @staticmethod
+    def exists(address: Address) -> bool:
+        """Whether there is a memory at an address."""
+        connections = Connections(address)
+        try:
+            return schema.exists(connections, address)
+        finally:
+            connections.close()
+
+    def rename(self, address: Address) -> None:
+        """Give the memory another name, and be of no use any more."""
+        schema.rename(self.connections, self.address, address)
+
+    def drop(self) -> None:
+        """All of it goes."""
+        schema.drop(self.connections, self.address)
+
     def close(self) -> None:
         if self._listener is not None:
             self._listener.close()
@@ -258,6 +275,18 @@ class Postgres:
             with self.connections.explain(), self._using.writer.cursor() as cursor:
                 work(cursor)
                 return max(int(cursor.rowcount), 0)
+
+    def last_given(self, table: str) -> int:
+        row = self.connections.ask(f"SELECT last_value, is_called FROM {self._sequence(table)}")[0]
+        return int(row[0]) if row[1] else 0
+
+    def go_on_from(self, table: str, number: int) -> None:
+        if number:
+            self.connections.ask("SELECT setval(%s::regclass, %s)", (self._sequence(table), number))
+
+    def _sequence(self, table: str) -> str:
+        column = "seq" if table in ("removed", "writers") else "number"
+        return f'"{self.address.schema}".{table}_{column}_seq'
 
     # ---- forgetting
 

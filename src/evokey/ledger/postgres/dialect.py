@@ -62,6 +62,15 @@ class PostgresDialect:
         rest = int(value) - int(near) if isinstance(value, int) else 0
         return f"n{ordered:016x}{rest + (1 << 15):04x}"
 
+    def read_fact(self, stored: str) -> str | float:
+        """What `fact` has written; of a number, the nearest double."""
+        if stored.startswith("t"):
+            return stored[1:]
+        ordered = int(stored[1:17], 16)
+        bits = ordered - (1 << 63) if ordered >= 1 << 63 else ~ordered
+        found: float = struct.unpack(">d", struct.pack(">q", bits))[0]
+        return found
+
     def comparable(self, values: Iterable[Any]) -> str:
         """The column of facts to compare with these values: its beginning, which the index has, says as much of values
         that are no longer than it."""

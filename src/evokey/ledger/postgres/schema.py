@@ -67,3 +67,15 @@ def _migrate(connection: Connection, address: Address) -> None:
         for name, sql in _pending(_applied(connection, address) or [], address):
             connection.execute(sql)
             connection.execute("INSERT INTO migrations VALUES (%s)", (name,))
+
+
+def exists(connections: Connections, address: Address) -> bool:
+    return bool(connections.ask("SELECT 1 FROM pg_namespace WHERE nspname = %s", (address.schema,)))
+
+
+def rename(connections: Connections, old: Address, new: Address) -> None:
+    connections.ask(f'ALTER SCHEMA "{old.schema}" RENAME TO "{new.schema}"')
+
+
+def drop(connections: Connections, address: Address) -> None:
+    connections.ask(f'DROP SCHEMA "{address.schema}" CASCADE')

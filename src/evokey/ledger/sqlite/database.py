@@ -271,6 +271,15 @@ class SQLite:
         if rows:
             self.run_many(f"INSERT OR REPLACE INTO {table} VALUES ({','.join('?' * len(rows[0]))})", rows)
 
+    def last_given(self, table: str) -> int:
+        row = self.one("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,))
+        return int(row[0]) if row else 0
+
+    def go_on_from(self, table: str, number: int) -> None:
+        with self.write():
+            self.run("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+            self.run("INSERT INTO sqlite_sequence(name, seq) VALUES (?,?)", (table, number))
+
     def rewrite(self, tables: Sequence[str], first: str) -> None:
         """Where pages were split or joined, copies of deleted rows stay behind in them, secure_delete or not: the
         tables are written anew. Pages that become free are overwritten."""

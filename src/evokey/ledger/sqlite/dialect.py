@@ -33,6 +33,9 @@ class SQLiteDialect:
         """A value of metadata as it is stored."""
         return value
 
+    def read_fact(self, stored: Any) -> Any:
+        return float(stored) if isinstance(stored, float | int) else stored
+
     def comparable(self, values: Iterable[Any]) -> str:
         """The column of facts to compare with these values."""
         return "value"
