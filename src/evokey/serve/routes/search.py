@@ -35,6 +35,8 @@ def search(body: Search, access: Reader) -> Results:
 
 
 def _show(access: Access, body: Search, hits: Sequence[Hit], epoch: int) -> str | None:
+    if not body.keep:
+        return None
     _count(access, hits)
     if not access.service.options.keep_shown:
         return None
