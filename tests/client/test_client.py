@@ -42,7 +42,7 @@ def test_it_has_the_verbs_of_memory() -> None:
     inside = {
         "adopt", "backup", "clicks", "expand", "files", "files_below", "find_shown", "keep_shown", "note_files",
         "preview", "propose", "ratings", "refit", "remember", "reviews", "save", "show", "shown", "sources",
-        "start_thinker", "think", "traffic", "watch",
+        "start_thinker", "think", "traffic", "watch", "workers",
     }  # fmt: skip
     assert verbs - inside - set(dir(Client)) == set()
 
