@@ -55,14 +55,17 @@ def serve(
         bool, typer.Option("--no-history", help="Do not keep what was shown; then nothing can be rated.")
     ] = False,
     tracing: Annotated[bool, typer.Option("--tracing", help="OpenTelemetry spans; they hold queries.")] = False,
-    workers: Annotated[int, typer.Option(min=1, help="Processes; several need a PostgreSQL ledger.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; several need a memory in PostgreSQL.")] = 1,
+    files: Annotated[
+        Path | None, typer.Option(help="Folder of the API keys, where the memory is in PostgreSQL.")
+    ] = None,
 ) -> None:
     """Serve a memory over HTTP, with a console in the browser. Needs: pip install 'evokey[serve]'."""
     with screen.report_errors(False):
         run, options = _load_service()
         learning = options.Learning(learn_after, learn_every, learn_saturated, learn_traffic, auto_rollback)
         chosen = options.Options(
-            at=None if root else at, root=root, host=host, port=port, auth=not no_auth, keep_shown=not forget_shown,
+            at=None if root else at, root=root, files=files, host=host, port=port, auth=not no_auth, keep_shown=not forget_shown,
             shadow=shadow, tracing=tracing, workers=workers, learning=learning,
         )  # fmt: skip
         screen.say(f"evokey serves at http://{host}:{port}/")

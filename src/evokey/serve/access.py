@@ -113,8 +113,8 @@ class Access:
                 document = name if not name.rpartition("#")[0] else name.rpartition("#")[0]
                 self.memory.get(document, self.where(None))
 
-    def audit(self, action: str, actor: str | None = None) -> None:
-        self.service.keys.audit(Act(0, 0.0, self.key.name or "no-auth", actor, action, self.collection, 200))
+    def audit(self, action: str) -> None:
+        self.service.keys.audit(Act(0, 0.0, self.key.name or "no-auth", action, self.collection))
 
 
 def _allowed(key: Key, scope: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from evokey import memory as memory_
 from evokey.errors import InvalidInput, NotAMemory
 from evokey.memory import Memory
+from evokey.postgres.address import Address
 from evokey.serve.options import Options
 from evokey.settings import FILE, place
 
@@ -29,7 +30,7 @@ class Collections:
         self._closed = False
         if self._root is not None:
             self._root.mkdir(parents=True, exist_ok=True)
-        elif self._at is not None and not (place(self._at) / FILE).exists():
+        elif isinstance(self._at, Path) and not (place(self._at) / FILE).exists():
             raise NotAMemory(f"there is no memory at {self._at}; create one with: evokey init --at {self._at}")
 
     def names(self) -> list[str]:
@@ -44,7 +45,7 @@ class Collections:
         if known is not None:
             return known
         folder = self._folder(name)
-        if folder is None or not (place(folder) / FILE).exists():
+        if folder is None or (isinstance(folder, Path) and not (place(folder) / FILE).exists()):
             return None
         with self._mutex:
             if name not in self._open and not self._closed:
@@ -55,7 +56,7 @@ class Collections:
         if self._root is None:
             raise InvalidInput("this service has one memory; start it with --root DIR to have several")
         folder = self._folder(name)
-        if folder is None:
+        if not isinstance(folder, Path):
             raise InvalidInput(
                 f"a collection's name is a-z, 0-9, '-' and '_', at most 63 characters; not {name[:80]!r}"
             )
@@ -75,7 +76,7 @@ class Collections:
                 memory.close()
             self._open = {}
 
-    def _folder(self, name: str) -> Path | None:
+    def _folder(self, name: str) -> Path | Address | None:
         """Where a memory of this name lies; None for what is no name."""
         if self._root is None:
             return self._at if name == ONLY else None

@@ -18,6 +18,7 @@ from evokey.errors import EvokeyError
 from evokey.evolution.publishing import Draft
 from evokey.loop.pipe import Thinker
 from evokey.memory import Memory
+from evokey.serve.board import Board
 from evokey.types import EpochReport
 
 KEPT = 100
@@ -52,7 +53,8 @@ class Job:
 class Jobs:
     """One evolves at a time: each takes a processor for itself."""
 
-    def __init__(self, on_epoch: Callable[[str, EpochReport], None] = lambda name, report: None) -> None:
+    def __init__(self, board: Board, on_epoch: Callable[[str, EpochReport], None]) -> None:
+        self._board = board
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._mutex = threading.Lock()
         self._pool = ThreadPoolExecutor(1, "evolve")
@@ -70,18 +72,20 @@ class Jobs:
             self._jobs[job.id] = job
             while len(self._jobs) > KEPT:
                 self._jobs.popitem(last=False)
+        self._board.put(job)
         self._pool.submit(self._run, job, memory)
         return job
 
-    def get(self, id: str) -> Job | None:
-        return self._jobs.get(id)
+    def get(self, collection: str, id: str) -> Job | None:
+        """A job of any worker; its preview is with the worker that ran it."""
+        return next((one for one in self.all(collection) if one.id == id), None)
 
     def all(self, collection: str) -> list[Job]:
         """The newest first."""
-        return [one for one in reversed(list(self._jobs.values())) if one.collection == collection]
+        return [self._jobs.get(one["id"]) or Job(**one) for one in self._board.all(collection)]
 
     def running(self, collection: str) -> bool:
-        return any(one.ended is None for one in self._jobs.values() if one.collection == collection)
+        return any(one.ended is None for one in self.all(collection))
 
     def stop(self) -> None:
         """End what runs; the lessons are in the ledger, and the next evolve learns from them."""
@@ -126,5 +130,7 @@ class Jobs:
 
     def _set(self, job: Job, **changes: Any) -> None:
         with self._mutex:
-            if job.id in self._jobs:
-                self._jobs[job.id] = replace(self._jobs[job.id], **changes)
+            if job.id not in self._jobs:
+                return
+            self._jobs[job.id] = new = replace(self._jobs[job.id], **changes)
+        self._board.put(new)

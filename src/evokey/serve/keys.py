@@ -35,8 +35,8 @@ CREATE TABLE IF NOT EXISTS keys (
     collections TEXT NOT NULL, actor TEXT NOT NULL, filter TEXT, rate REAL NOT NULL, expires REAL,
     created REAL NOT NULL, revoked INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS audit (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, key TEXT NOT NULL, actor TEXT, action TEXT NOT NULL,
-    collection TEXT, status INTEGER NOT NULL);
+    number INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, key TEXT NOT NULL, action TEXT NOT NULL,
+    collection TEXT);
 """
 
 
@@ -65,15 +65,14 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """An entry of the audit log."""
+    """An entry of the audit log: which key did what. A user of a key is named by the lesson, where that can be
+    forgotten."""
 
     number: int
     time: float
     key: str
-    actor: str | None
     action: str
     collection: str | None
-    status: int
 
 
 class KeyRing:
@@ -141,8 +140,8 @@ class KeyRing:
     def audit(self, act: Act) -> None:
         with self._open() as file:
             file.execute(
-                "INSERT INTO audit (time, key, actor, action, collection, status) VALUES (?,?,?,?,?,?)",
-                (self._now(), act.key, act.actor, act.action, act.collection, act.status),
+                "INSERT INTO audit (time, key, action, collection) VALUES (?,?,?,?)",
+                (self._now(), act.key, act.action, act.collection),
             )
             file.execute("DELETE FROM audit WHERE number <= (SELECT max(number) FROM audit) - ?", (AUDITED,))
 
@@ -151,13 +150,6 @@ class KeyRing:
         with self._open() as file:
             rows = file.execute("SELECT * FROM audit ORDER BY number DESC LIMIT ?", (count,)).fetchall()
         return [Act(*row) for row in rows]
-
-    def forget(self, actor: str) -> None:
-        """Somebody's name leaves the audit log; what was done stays."""
-        with self._open() as file:
-            file.execute("PRAGMA secure_delete = ON")
-            file.execute("UPDATE audit SET actor = NULL WHERE actor = ?", (actor,))
-            file.execute("VACUUM")
 
     def _check_found(self, changed: int, name: str) -> None:
         if not changed:

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from filelock import FileLock, Timeout
+
 from evokey.errors import EvokeyError
 from evokey.evolution.saturation import Saturation
 from evokey.memory import Memory
@@ -20,10 +22,11 @@ from evokey.serve.alarm import Alarm, Watched, watch
 from evokey.serve.collections import Collections
 from evokey.serve.jobs import Jobs
 from evokey.serve.metrics import Metrics
-from evokey.serve.options import Learning
+from evokey.serve.options import Options
 from evokey.types import EpochReport, Lesson
 
 log = logging.getLogger("evokey.serve")
+LOCK = "service.lock"
 PAUSE = 2.0
 """Seconds between two looks."""
 BATCH = 16
@@ -46,13 +49,14 @@ class Clock:
 class BackgroundLearning:
     def __init__(
         self,
-        options: Learning,
+        options: Options,
         collections: Collections,
         jobs: Jobs,
         metrics: Metrics,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._options, self._collections, self._jobs, self._metrics = options, collections, jobs, metrics
+        self._options, self._collections, self._jobs, self._metrics = options.learning, collections, jobs, metrics
+        self._leading = FileLock(options.folder / LOCK)
         self._now, self._ending = now, threading.Event()
         self._clocks: dict[str, Clock] = {}
         self._thread: threading.Thread | None = None
@@ -65,6 +69,7 @@ class BackgroundLearning:
         self._ending.set()
         if self._thread is not None:
             self._thread.join()
+        self._leading.release()
 
     def alarms(self, collection: str) -> list[Alarm]:
         return list(self._clocks[collection].alarms) if collection in self._clocks else []
@@ -77,11 +82,21 @@ class BackgroundLearning:
 
     def _run(self) -> None:
         while not self._ending.wait(PAUSE):
+            if not self._lead():
+                continue
             for name, memory in self._collections.opened().items():
                 try:
                     self.look(name, memory)
                 except EvokeyError as error:
                     log.warning("background learning of %s: %s", name, type(error).__name__)
+
+    def _lead(self) -> bool:
+        """Whether this is the one worker that learns; when it ends, another one does."""
+        try:
+            self._leading.acquire(blocking=False)
+        except Timeout:
+            return False
+        return True
 
     def look(self, name: str, memory: Memory) -> None:
         """Begin to evolve if that is due, and watch the epoch that was published last."""

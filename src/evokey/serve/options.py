@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evokey.errors import InvalidSettings
+from evokey.postgres.address import Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,12 @@ class Learning:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    at: Path | None = None
+    at: Path | Address | None = None
     """The memory that is served, as the collection "default"."""
     root: Path | None = None
     """A folder whose memories are the collections."""
+    files: Path | None = None
+    """Folder of the service's own file, with its keys; the memory's, unless that is in a database."""
     host: str = "127.0.0.1"
     port: int = 8321
     auth: bool = True
@@ -66,6 +69,12 @@ class Options:
     def __post_init__(self) -> None:
         if (self.at is None) == (self.root is None):
             raise InvalidSettings("a service has one memory (--at DIR) or a folder of memories (--root DIR)")
+        if self.files is None and isinstance(self.at, Address):
+            raise InvalidSettings("a memory in a database needs a folder for the API keys: --files DIR")
+        if self.workers > 1 and not isinstance(self.at, Address):
+            raise InvalidSettings(
+                "several workers need a memory in a database (--at postgresql://…): one process writes to a directory"
+            )
         if not self.auth and not is_loopback(self.host):
             raise InvalidSettings(
                 f"--no-auth lets everybody who reaches {self.host} read, teach and forget: it is allowed on this "
@@ -75,8 +84,8 @@ class Options:
     @property
     def folder(self) -> Path:
         """Where the service keeps its own file."""
-        folder = self.root if self.at is None else self.at
-        assert folder is not None
+        folder = self.files or self.root or self.at
+        assert isinstance(folder, Path)
         return folder
 
 

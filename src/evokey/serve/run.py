@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import os
+import pickle
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from evokey.serve import logs
@@ -14,6 +18,7 @@ from evokey.serve.options import Options
 
 HEAD_SECONDS = 20.0
 """Seconds in which the head of a first request must have arrived."""
+PASSED = "EVOKEY_SERVICE_OPTIONS"
 CONNECTIONS = 1_000
 ENDING = 30
 """Seconds that requests have to end, when the service is stopped."""
@@ -31,9 +36,28 @@ class Prompt(H11Protocol):
             self.transport.close()
 
 
+def make_app() -> FastAPI:
+    """In each of several workers: the options come from the process that started it."""
+    logs.configure()
+    options: Options = pickle.loads(base64.b64decode(os.environ[PASSED]))
+    return build(options)
+
+
 def serve(options: Options) -> None:
     logs.configure()
+    several = options.workers > 1
+    if several:
+        os.environ[PASSED] = base64.b64encode(pickle.dumps(options)).decode()
     uvicorn.run(
-        build(options), host=options.host, port=options.port, http=Prompt, log_config=None, access_log=False,
-        server_header=False, limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=ENDING,
-    )  # fmt: skip
+        "evokey.serve.run:make_app" if several else build(options),
+        factory=several,
+        workers=options.workers,
+        host=options.host,
+        port=options.port,
+        http=Prompt,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_graceful_shutdown=ENDING,
+    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from evokey.errors import EvokeyError
 from evokey.memory import Memory
+from evokey.serve.board import Board
 from evokey.serve.collections import Collections
 from evokey.serve.jobs import Jobs
 from evokey.serve.keys import KeyRing
@@ -38,10 +39,9 @@ class Service:
 
     @classmethod
     def build(cls, options: Options) -> Service:
-        collections, metrics = Collections(options), Metrics()
-        jobs = Jobs(lambda name, report: learning.note_epoch(name, report))
-        learning = BackgroundLearning(options.learning, collections, jobs, metrics)
-        keys = KeyRing(options.folder)
+        collections, metrics, keys = Collections(options), Metrics(), KeyRing(options.folder)
+        jobs = Jobs(Board(options.folder), lambda name, report: learning.note_epoch(name, report))
+        learning = BackgroundLearning(options, collections, jobs, metrics)
         return cls(options, collections, keys, jobs, learning, metrics, Tracer(on=options.tracing))
 
     @property

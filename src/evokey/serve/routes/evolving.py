@@ -63,8 +63,8 @@ def jobs(access: Owner) -> Jobs:
 
 @router.get("/jobs/{id}", tags=["evolving"])
 def job(id: str, access: Owner) -> JobOut:
-    found = access.service.jobs.get(id)
-    if found is None or found.collection != access.collection:
+    found = access.service.jobs.get(access.collection, id)
+    if found is None:
         raise Refusal(404, "NotFound", "there is no such job; the newest 100 are remembered")
     return JobOut(**found.to_dict())
 
@@ -108,8 +108,6 @@ def forget(body: Forget, access: Admin) -> Forgot:
     if body.preview:
         return Forgot(forgotten=None, preview=_preview(body, access))
     done = access.memory.forget(body.query, body.actor, body.document, body.traffic)
-    if body.actor is not None:
-        access.service.keys.forget(body.actor)
     access.audit("forget")
     return Forgot(forgotten=Forgotten(**asdict(done)), preview=None)
 

@@ -115,4 +115,4 @@ def audit(request: Request, key: ServiceAdmin, count: Annotated[int, Query(ge=1,
 
 
 def _audit(request: Request, key: Key, action: str) -> None:
-    service_of(request).keys.audit(Act(0, 0.0, key.name or "no-auth", None, action, None, 200))
+    service_of(request).keys.audit(Act(0, 0.0, key.name or "no-auth", action, None))
