@@ -502,6 +502,11 @@ class EpochReport:
     """Whose lessons these are, and how many of each; None: no actor was named."""
     documents_left_out: Mapping[str, int] = field(default_factory=dict)
     """Documents that do not learn from these lessons, and from how many."""
+    pools_renewed: int = field(default=0, compare=False)
+    """Untaught results of taught queries that were out of date, because documents have come or gone, and were looked
+    up again."""
+    pools_seconds: float = field(default=0.0, compare=False)
+    """What that took; it grows with the corpus, the rest of evolve does not."""
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "left_out": len(self.left_out)}

@@ -163,7 +163,7 @@ def test_taught_documents_score_as_the_formulas_say(memory: evokey.Memory, choic
 def test_a_trial_finds_what_searches_find(memory: evokey.Memory) -> None:
     teach(memory)
     retriever, lessons = memory.index.retrievers[0], memory.composer.log(memory.ledger.lessons.last).taught
-    kept = pools.update(retriever, lessons.queries, memory.ledger.pools, memory.index.position, memory.index.live)
+    kept = pools.CurrentPools(retriever, memory.ledger.pools, memory.index.position, memory.index.live)
     for taught in (lessons.queries, lessons.queries[2:], lessons.queries[:1]):
         attribution = attribute(retriever, lessons).only(frozenset(taught))
         trial = Trial(retriever, attribution, lessons, kept)

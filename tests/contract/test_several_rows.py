@@ -164,7 +164,7 @@ def test_taught_chunks_score_as_the_formulas_say(opened: Opener, encoder: str, k
         wanted = {number: score for number, score in wanted.items() if score > kind.floor}
         scores = dict(zip(found.numbers.tolist(), found.scores.tolist(), strict=True))
         assert scores == pytest.approx(wanted, rel=1e-5, abs=1e-6)
-    kept = pools.update(retriever, lessons.queries, memory.ledger.pools, memory.index.position, memory.index.live)
+    kept = pools.CurrentPools(retriever, memory.ledger.pools, memory.index.position, memory.index.live)
     outcomes = Trial(retriever, attribution, lessons, kept).outcomes([Choice(), choice])[choice]
     for place, query in enumerate(lessons.queries):
         found = search(retriever, retriever.question(query, overlay.learned), 10, overlay)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -44,9 +45,9 @@ class World:
 
 
 @pytest.mark.parametrize("changes", [False, True])
-def test_old_lessons_lose_weight_where_what_is_right_has_changed(tmp_path: object, changes: bool) -> None:
+def test_old_lessons_lose_weight_where_what_is_right_has_changed(tmp_path: Path, changes: bool) -> None:
     clock = [0.0]
-    with evokey.open(f"{tmp_path}/kb", encoder="bm25", now=lambda: clock[0]) as memory:
+    with evokey.open(tmp_path / "kb", encoder="bm25", now=lambda: clock[0]) as memory:
         world = World(memory, changes=changes)
         world.teach("first")
         memory.evolve()
@@ -58,8 +59,8 @@ def test_old_lessons_lose_weight_where_what_is_right_has_changed(tmp_path: objec
         assert world.quality("second") >= 0.9 * TOPICS
 
 
-def test_lessons_of_one_day_are_not_aged(tmp_path: object) -> None:
-    with evokey.open(f"{tmp_path}/kb", encoder="bm25", now=lambda: 0.0) as memory:
+def test_lessons_of_one_day_are_not_aged(tmp_path: Path) -> None:
+    with evokey.open(tmp_path / "kb", encoder="bm25", now=lambda: 0.0) as memory:
         world = World(memory, changes=True)
         world.teach("first")
         world.teach("second")

@@ -42,7 +42,7 @@ def test_a_trial_finds_what_searches_with_that_choice_find(opened: Opener, datas
         memory.feedback(query, relevant=relevant, irrelevant=wrong, units=units)
     memory.feedback("a question without an answer", irrelevant=[data.documents[7].id])
     lessons, retriever = memory.composer.log(memory.ledger.lessons.last).taught, memory.index.retrievers[0]
-    kept = pools.update(retriever, lessons.queries, memory.ledger.pools, memory.index.position, memory.index.live)
+    kept = pools.CurrentPools(retriever, memory.ledger.pools, memory.index.position, memory.index.live)
     asked, teaching = lessons.only(lessons.queries[:20]), frozenset(lessons.queries[20:])
     attribution = attribute(retriever, lessons).only(teaching)
     outcomes = Trial(retriever, attribution, asked, kept).outcomes(CHOICES)

@@ -68,7 +68,7 @@ def test_a_trial_finds_what_searches_find_among_chunks(opened: Opener, dataset: 
         units = [f"flow of {query.split()[-1]}", data.documents[turn].title] if turn % 2 else None
         memory.feedback(query, relevant=relevant, units=units)
     lessons, retriever = memory.composer.log(memory.ledger.lessons.last).taught, memory.index.retrievers[0]
-    kept = pools.update(retriever, lessons.queries, memory.ledger.pools, memory.index.position, memory.index.live)
+    kept = pools.CurrentPools(retriever, memory.ledger.pools, memory.index.position, memory.index.live)
     asked, teaching = lessons.only(lessons.queries[:20]), frozenset(lessons.queries[20:])
     attribution = attribute(retriever, lessons).only(teaching)
     outcomes = Trial(retriever, attribution, asked, kept).outcomes(CHOICES)

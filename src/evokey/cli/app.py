@@ -244,7 +244,7 @@ def evolve(
         if report.taught is not None:
             screen.console.print(screen.report_table(report))
         left_out = screen.left_out_lines(report.actors_left_out, report.documents_left_out)
-        for line in (*screen.choice_lines(report), *left_out):
+        for line in (*screen.choice_lines(report), *left_out, *screen.pool_lines(report)):
             screen.say(line)
 
 

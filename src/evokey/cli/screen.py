@@ -23,6 +23,8 @@ from evokey.errors import EvokeyError, InvalidInput, InvalidSettings, StorageFai
 from evokey.types import EpochReport, Hit, Quality
 
 T = TypeVar("T")
+NOTICEABLE = 1.0
+"""In seconds: work that is mentioned."""
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 CONTROLS = {
     **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"},
@@ -203,7 +205,12 @@ def report_table(report: EpochReport) -> Table:
     table.add_column("nDCG@10")
     for name in ("before", "after", "queries"):
         table.add_column(name, justify="right")
-    for name, quality in (("held-out queries", report.held_out), ("taught queries", report.taught)):
+    groups = {
+        "held-out queries": report.held_out,
+        "taught queries": report.taught,
+        "unrelated queries": report.unrelated,
+    }
+    for name, quality in groups.items():
         if quality is not None:
             table.add_row(name, f"{quality.before:.3f}", _after(quality), str(quality.queries))
     return table
@@ -212,6 +219,15 @@ def report_table(report: EpochReport) -> Table:
 def _after(quality: Quality) -> str:
     colour = "green" if quality.after > quality.before else "red" if quality.after < quality.before else "dim"
     return f"[{colour}]{quality.after:.3f}[/]"
+
+
+def pool_lines(report: EpochReport) -> Iterator[str]:
+    """What documents that came or went have cost, if it was more than a moment."""
+    if report.pools_seconds >= NOTICEABLE:
+        yield (
+            f"{report.pools_renewed:,} results of taught questions were looked up again, for documents have changed "
+            f"({report.pools_seconds:.1f} s)"
+        )
 
 
 def choice_lines(report: EpochReport) -> Iterator[str]:
@@ -225,6 +241,8 @@ def choice_lines(report: EpochReport) -> Iterator[str]:
             if choice.penalty is None
             else f"taught questions are keys (penalty {choice.penalty:g})"
         )
+        if choice.half_life:
+            parts.append(f"lessons lose half of their weight in {choice.half_life:g} days")
         if choice.lens_parameter is not None:
             parts.append(f"queries are mapped by a lens ({choice.lens_parameter:g})")
         if choice.sharpness:

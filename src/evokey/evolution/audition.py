@@ -54,7 +54,6 @@ HEAVY = 3
 NOTICEABLE, SURE, LIKELY = 0.01, 2.0, 1.0
 """What voices must cost others to be left out: a share of everybody's nDCG, all of them together; and a number of
 standard errors: surely if they teach, likely if they only contradict. Each alone must be likely to cost others."""
-Pools = Callable[[Retriever, Sequence[str]], Mapping[str, Ranking]]
 Rankings = Sequence[tuple[Ranking, float]]
 
 
@@ -64,7 +63,8 @@ class Stage:
 
     retrievers: Sequence[Retriever]
     fusion: Fusion
-    pools: Pools
+    pools: Mapping[str, Mapping[str, Ranking]]
+    """The untaught results of queries, by retriever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ class Audition:
         asked: dict[str, list[Question]] = {}
         for question in self.questions:
             asked.setdefault(question.query, []).append(question)
-        pools = [stage.pools(one, sorted(asked)) for one in stage.retrievers]
+        pools = [stage.pools[one.name] for one in stage.retrievers]
         attributions = [attribute(one, self._lessons) for one in stage.retrievers]
         effects, before = list[list[Effect]](), 0.0
         for fold in split_folds(self._lessons.queries):

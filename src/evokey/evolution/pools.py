@@ -2,12 +2,13 @@
 
 A pool is made when its lesson arrives, by one ordinary search. Dense scores never change, so a pool is updated by
 scoring only the documents that came since; if one of its documents is gone, it is made again. Sparse weights depend on
-the whole collection: any change of documents makes the pool again.
+the whole collection: any change of documents makes the pool again. That is done when a pool is looked at, not before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,33 +41,58 @@ def rescore(keys: Keys, questions: Sequence[Any]) -> list[Ranking]:
     return found
 
 
-def update(
-    retriever: Retriever, queries: Sequence[str], stored: Pools, position: Position, live: Numbers, *, keep: bool = True
-) -> dict[str, Ranking]:
-    """Pools of these queries as of now. With `keep`, those that had to be made or updated are stored."""
-    pools = stored.get(retriever.name)
-    updated: dict[str, Pool] = {}
-    for query in queries:
-        pool = pools.get(query)
-        if pool is None or not _is_current(pool, position):
-            updated[query] = _update(retriever, query, pool, position, live)
-    if updated and keep:
-        stored.put(retriever.name, updated)
-    return {query: (updated.get(query) or pools[query]).ranking for query in queries}
+class CurrentPools(Mapping[str, Ranking]):
+    """Pools of one retriever as of now. One that is out of date is renewed when it is asked for: after an import, only
+    the pools of queries that evolve looks at are."""
 
+    def __init__(self, retriever: Retriever, stored: Pools, position: Position, live: Numbers) -> None:
+        self._retriever, self._stored, self._position, self._live = retriever, stored, position, live
+        self._pools = stored.get(retriever.name)
+        self._renewed: dict[str, Pool] = {}
+        self._since: dict[int, Keys] = {}
+        """Keys of the documents that came after a number."""
+        self.seconds = 0.0
+        """What renewing took."""
 
-def _is_current(pool: Pool, position: Position) -> bool:
-    return (pool.newest, pool.removals) == (position.newest, position.removals)
+    def __len__(self) -> int:
+        return len(self._pools)
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pools)
 
-def _update(retriever: Retriever, query: str, pool: Pool | None, position: Position, live: Numbers) -> Pool:
-    if pool is None or retriever.kind == "sparse" or not np.isin(pool.ranking.numbers, live).all():
-        return make(retriever, query, position)
-    keys = retriever.base.fetch(live[live > pool.newest])
-    if not len(keys.owners):
-        return Pool(pool.ranking, position.newest, position.removals)
-    (new,) = rescore(keys, [retriever.lesson(query, {})])
-    numbers = np.concatenate([pool.ranking.numbers, new.numbers])
-    scores = np.concatenate([pool.ranking.scores, new.scores])
-    order = np.lexsort((numbers, -scores))[:POOL_DEPTH]
-    return Pool(Ranking(numbers[order], scores[order]), position.newest, position.removals)
+    def __getitem__(self, query: str) -> Ranking:
+        """Of any query."""
+        pool = self._pools.get(query)
+        if pool is None or (pool.newest, pool.removals) != (self._position.newest, self._position.removals):
+            begin = time.perf_counter()
+            pool = self._pools[query] = self._renewed[query] = self._renew(query, pool)
+            self.seconds += time.perf_counter() - begin
+        return pool.ranking
+
+    @property
+    def renewed(self) -> int:
+        """How many were renewed."""
+        return len(self._renewed)
+
+    def save(self) -> None:
+        """Write those that were renewed."""
+        if self._renewed:
+            self._stored.put(self._retriever.name, self._renewed)
+
+    def _renew(self, query: str, pool: Pool | None) -> Pool:
+        retriever, position = self._retriever, self._position
+        if pool is None or retriever.kind == "sparse" or not np.isin(pool.ranking.numbers, self._live).all():
+            return make(retriever, query, position)
+        keys = self._keys_since(pool.newest)
+        if not len(keys.owners):
+            return Pool(pool.ranking, position.newest, position.removals)
+        (new,) = rescore(keys, [retriever.lesson(query, {})])
+        numbers = np.concatenate([pool.ranking.numbers, new.numbers])
+        scores = np.concatenate([pool.ranking.scores, new.scores])
+        order = np.lexsort((numbers, -scores))[:POOL_DEPTH]
+        return Pool(Ranking(numbers[order], scores[order]), position.newest, position.removals)
+
+    def _keys_since(self, number: int) -> Keys:
+        if number not in self._since:
+            self._since = {number: self._retriever.base.fetch(self._live[self._live > number])}
+        return self._since[number]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from evokey.errors import InvalidInput
-from evokey.evolution import pools as pools_
 from evokey.evolution.audition import Stage, audition
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.policy import Log, Policy, Proposal, TrainingData
+from evokey.evolution.pools import CurrentPools
 from evokey.evolution.restricted import RestrictedJudgements
 from evokey.ledger.ledger import Ledger
 from evokey.search.index import Index
-from evokey.search.retriever import Retriever
-from evokey.types import ALL_HEARD, EpochReport, Ranking
+from evokey.types import ALL_HEARD, EpochReport
 
 NO_LESSONS = "no lesson says which document was right: nothing to learn"
 SEARCHED = 256
@@ -23,24 +22,26 @@ SEARCHED = 256
 
 
 def propose(index: Index, ledger: Ledger, policy: Policy, log: Log, *, keep: bool = True) -> EpochReport:
-    """What evolve would publish of these lessons. keep: write the pools that were made."""
-    heard = _audition(index, ledger, log, keep=keep) if getattr(policy, "auditions", False) else log
-    report, apart = _judge(index, ledger, policy, heard.taught, keep=keep), _count_restricted(log.restricted_judgements)
+    """What evolve would publish of these lessons. keep: write the pools that were renewed."""
+    pools = {one.name: CurrentPools(one, ledger.pools, index.position, index.live) for one in index.retrievers}
+    heard = _audition(index, ledger, log, pools) if getattr(policy, "auditions", False) else log
+    report, apart = _judge(index, ledger, policy, heard.taught, pools), _count_restricted(log.restricted_judgements)
+    if keep:
+        for one in pools.values():
+            one.save()
+    seconds = sum(one.seconds for one in pools.values())
+    report = replace(report, pools_renewed=sum(one.renewed for one in pools.values()), pools_seconds=seconds)
     actors, documents = name_left_out(heard)
     report = replace(report, left_out=heard.left_out, actors_left_out=actors, documents_left_out=documents)
     reason = report.reason + _learned_apart(apart) + _left_out(report) + on_hold(len(ledger.lessons.held()))
     return replace(report, reason=reason, restricted=apart)
 
 
-def _audition(index: Index, ledger: Ledger, log: Log, *, keep: bool) -> Log:
+def _audition(index: Index, ledger: Ledger, log: Log, pools: Mapping[str, CurrentPools]) -> Log:
     """The lessons without those that are better left out, where several voices teach."""
     if log.voices is None:
         return log
-
-    def make_pools(retriever: Retriever, queries: Sequence[str]) -> Mapping[str, Ranking]:
-        return pools_.update(retriever, queries, ledger.pools, index.position, index.live, keep=keep)
-
-    roles, of_document = audition(log.units, log.voices, Stage(index.retrievers, index.fusion, make_pools))
+    roles, of_document = audition(log.units, log.voices, Stage(index.retrievers, index.fusion, pools))
     verdicts = {
         (vote.lesson, number)
         for vote in log.votes
@@ -75,12 +76,14 @@ def _left_out(report: EpochReport) -> str:
     return f"; lessons left out that harm others: {' and '.join(parts)} (evokey stats --learned)" if parts else ""
 
 
-def _judge(index: Index, ledger: Ledger, policy: Policy, lessons: Judgements, *, keep: bool) -> EpochReport:
+def _judge(
+    index: Index, ledger: Ledger, policy: Policy, lessons: Judgements, pools: Mapping[str, CurrentPools]
+) -> EpochReport:
     """Ask the policy what the lessons are worth; an empty choice means the untaught index."""
     empty = EpochReport(False, "", index.epoch, None, None, {}, {}, len(lessons.queries), 0)
     if not lessons.queries:
         return replace(empty, reason=NO_LESSONS)
-    return describe(_ask(index, ledger, policy, lessons, keep=keep), lessons, empty)
+    return describe(_ask(index, ledger, policy, lessons, pools), lessons, empty)
 
 
 def describe(proposal: Proposal, lessons: Judgements, empty: EpochReport) -> EpochReport:
@@ -100,16 +103,13 @@ def describe(proposal: Proposal, lessons: Judgements, empty: EpochReport) -> Epo
     )
 
 
-def _ask(index: Index, ledger: Ledger, policy: Policy, lessons: Judgements, *, keep: bool) -> Proposal:
+def _ask(
+    index: Index, ledger: Ledger, policy: Policy, lessons: Judgements, pools: Mapping[str, CurrentPools]
+) -> Proposal:
     protected = Judgements(protected_queries(index, ledger), {})
     known = {*lessons.queries, *protected.queries}
     searched = ledger.traffic.queries() if policy.uses_traffic else []
     traffic = tuple(query for query in searched if query not in known)[:SEARCHED]
-    wanted = list(dict.fromkeys([*lessons.queries, *protected.queries, *traffic]))
-    pools = {
-        one.name: pools_.update(one, wanted, ledger.pools, index.position, index.live, keep=keep)
-        for one in index.retrievers
-    }
     return policy.propose(TrainingData(index.retrievers, index.fusion, lessons, pools, protected, traffic))
 
 
