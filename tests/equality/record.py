@@ -10,12 +10,14 @@ import json
 import logging
 import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import evokey
+from evokey import Choice
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded.json"
@@ -87,9 +89,10 @@ def _search(memory: evokey.Memory, queries: list[str]) -> list[list[Any]]:
 
 
 def _report(report: evokey.EpochReport) -> dict[str, Any]:
-    """By values alone: fields have had other names."""
+    """What is chosen, and what comes of it."""
     told = report.to_dict()
-    choice = {name: list(one.values()) for name, one in told["choice"].items()}
+    usual = asdict(Choice())  # what is as usual is left out, so that a new option changes nothing
+    choice = {name: {k: v for k, v in one.items() if v != usual[k]} for name, one in told["choice"].items()}
     return {key: told.get(key) for key in ("published", "weights", "held_out", "taught", "documents")} | {
         "choice": choice
     }
