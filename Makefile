@@ -61,6 +61,9 @@ package: $(VENV)/dev  ## Build the wheel and run the README's example from it in
 	@rm -rf dist && $(BIN)/python -m build --wheel --outdir dist . > /dev/null
 	@$(BIN)/python tests/run_wheel.py dist/*.whl
 
+site: $(VENV)/dev  ## Build the docs as a site, in bench-output/site; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 bench: $(VENV)/dev  ## Make benchmarks/results again, and the tables of README and docs (hours, resumable; needs the data sets in ../shared/data)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[speed,local,peers]'
@@ -69,4 +72,4 @@ bench: $(VENV)/dev  ## Make benchmarks/results again, and the tables of README a
 clean:  ## Remove what was made
 	rm -rf $(VENV) dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http filters lint package bench clean
+.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http filters lint package site bench clean

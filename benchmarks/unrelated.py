@@ -1,14 +1,15 @@
 """What teaching one topic does to questions about another, in the default hybrid: losses of people who taught nothing.
 
-    python benchmarks/unrelated.py DATA_DIR… --out FILE [--protocol pair topic once] [--only SET SET/OTHER …]
+    python benchmarks/unrelated.py DATA_DIR… --out FILE [--protocol pair topic once all] [--only SET SET/OTHER …]
 
-Three protocols, each with traffic heard and without:
+Four protocols, each with traffic heard and without:
 
     pair    two sets in one index; half of the first one's questions teach, the second one's are asked before and after
     topic   one set; half of the questions of one topic (a cluster of questions) teach, those about other documents are
             asked
     once    half of the documents are taught by one question each; their other questions, and those about the other
             documents, are asked
+    all     all sets in one index; half of the questions of one teach, those of all others are asked
 
 Traffic is heard where half of the other questions are searched before anything is taught; the other half is asked.
 A run that is in FILE already is not made again. benchmarks/results/unrelated-before.json was made by this script with
@@ -40,7 +41,7 @@ from evokey.bench.runs import write_json
 from evokey.bench.systems import Plain
 from evokey.demo import run as demo_
 
-MOST_LESSONS, MOST_ASKED = 1_500, 400
+MOST_LESSONS, MOST_ASKED, MOST_OF_EACH = 1_500, 400, 100
 TOPICS = 5
 """Clusters of a set's questions; the one of middle size teaches."""
 ONCE_SETS = ("demo", "clinc150", "locomo10", "scifact")
@@ -88,6 +89,15 @@ def pair(taught: Dataset, other: Dataset) -> Groups:
     teaching, related = split(first(questions(prefix(taught)), 2 * MOST_LESSONS))
     heard, unrelated = split(questions(prefix(other)))
     return Groups(teaching, first(related, MOST_ASKED), first(unrelated, MOST_ASKED), list(heard))
+
+
+def among_all(taught: Dataset, others: Sequence[Dataset]) -> Groups:
+    teaching, related = split(first(questions(prefix(taught)), 2 * MOST_LESSONS))
+    heard, unrelated = Judged(), Judged()
+    for other in others:
+        some = split(first(questions(prefix(other)), 2 * MOST_OF_EACH))
+        heard, unrelated = heard | some[0], unrelated | some[1]
+    return Groups(teaching, first(related, MOST_ASKED), unrelated, list(heard))
 
 
 def topic(data: Dataset) -> Groups:
@@ -173,18 +183,21 @@ def runs(sets: Sequence[Dataset]) -> Iterator[tuple[str, str, str]]:
     yield from (("topic", data.name, "") for data in sets)
     for a, b in combinations([data.name for data in sets], 2):
         yield from (("pair", *both) for both in permutations((a, b)))
+    yield from (("all", data.name, "") for data in sets)
 
 
-def groups_of(protocol: str, taught: Dataset, other: Dataset | None) -> Groups:
-    if other is not None:
-        return pair(taught, other)
+def groups_of(protocol: str, taught: Dataset, others: Sequence[Dataset]) -> Groups:
+    if protocol == "all":
+        return among_all(taught, others)
+    if protocol == "pair":
+        return pair(taught, *others)
     return topic(taught) if protocol == "topic" else once(taught)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--protocol", nargs="+", default=["pair", "topic", "once"])
+    parser.add_argument("--protocol", nargs="+", default=["pair", "topic", "once", "all"])
     parser.add_argument("--traffic", nargs="+", default=["none", "heard"], choices=["none", "heard"])
     parser.add_argument("--only", nargs="*", help="taught/other, or a set's name")
     parser.add_argument("--out", type=Path, required=True)
@@ -199,9 +212,11 @@ def main() -> None:
             if protocol not in options.protocol or (options.only and name not in options.only) or not wanted:
                 continue
             data = [sets[one] for one in (taught, other) if one]
+            if protocol == "all":
+                data += [one for name, one in sets.items() if name not in ("demo", taught)]
             untaught = Path(scratch) / "+".join(sorted(one.name for one in data))
             make(untaught, data)
-            groups = groups_of(protocol, *data, *[None] * (2 - len(data)))
+            groups = groups_of(protocol, data[0], data[1:])
             for key in wanted:
                 found[key] = measure(Path(scratch) / "taught", untaught, groups, key.endswith("heard"))
                 shutil.rmtree(Path(scratch) / "taught")

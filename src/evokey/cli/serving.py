@@ -65,8 +65,8 @@ def serve(
         run, options = _load_service()
         learning = options.Learning(learn_after, learn_every, learn_saturated, learn_traffic, auto_rollback)
         chosen = options.Options(
-            at=None if root else at, root=root, files=files, host=host, port=port, auth=not no_auth, keep_shown=not forget_shown,
-            shadow=shadow, tracing=tracing, workers=workers, learning=learning,
+            at=None if root else at, root=root, files=files, host=host, port=port, auth=not no_auth,
+            keep_shown=not forget_shown, shadow=shadow, tracing=tracing, workers=workers, learning=learning,
         )  # fmt: skip
         screen.say(f"evokey serves at http://{host}:{port}/")
         run.serve(chosen)
