@@ -24,6 +24,7 @@ EvokeyError
 ├── NewerFormat             a memory written by a newer evokey
 ├── EncoderMismatch         keys made by one encoder, settings that name another
 ├── ServiceFailed           a service or model that was asked did not answer, after its retries
+│   ├── StoreFailed         an engine that keeps keys does not answer; documents and lessons are safe in the ledger
 │   ├── LLMFailed
 │   └── BudgetSpent         a call that was not made, because it would pass the budget
 ├── ExpansionFailed         an answer of which no expansion can be made
@@ -145,6 +146,10 @@ class EncoderMismatch(EvokeyError):
 class ServiceFailed(EvokeyError):
     refused = False
     """Whether the service is well and will not take what it was sent: asked with something else, it may answer."""
+
+
+class StoreFailed(ServiceFailed):
+    pass
 
 
 class LLMFailed(ServiceFailed):

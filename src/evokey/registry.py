@@ -125,6 +125,7 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "late": Component("evokey.stores.late:LateStore"),
         "sparse": Component("evokey.stores.sparse:SparseStore"),
         "ann": Component("evokey.stores.ann:AnnStore", "ann"),
+        "milvus": Component("evokey.stores.milvus:MilvusStore", "milvus"),
         "pgvector": Component("evokey.stores.pgvector:PgVector", "postgres"),
     },
     "fusion": {

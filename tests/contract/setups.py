@@ -14,6 +14,7 @@ from evokey.stores import nearest
 from evokey.stores.ann import AnnStore
 from evokey.stores.flat import FlatStore
 from evokey.stores.late import LateStore
+from evokey.stores.milvus import MilvusStore
 from evokey.stores.sparse import SparseStore
 
 Make = Callable[[], Store]
@@ -49,10 +50,19 @@ def _with_graphs(space: Space, patched: pytest.MonkeyPatch) -> Iterator[Make]:
     yield lambda: Graphed(space, recall=1.0)
 
 
+@contextmanager
+def _milvus_lite(space: Space, patched: pytest.MonkeyPatch) -> Iterator[Make]:
+    """A file: stores of one process share it."""
+    assert space.folder is not None
+    uri = str(space.folder.parent / "milvus.db")
+    yield lambda: MilvusStore(space, uri, consistency="Strong")
+
+
 SETUPS = {
     "flat": Setup("dense", _own(FlatStore)),
     "sparse": Setup("sparse", _own(SparseStore)),
     "late": Setup("multi", _own(LateStore)),
     "ann": Setup("dense", _own(AnnStore)),
     "ann, with graphs": Setup("dense", _with_graphs),
+    "milvus-lite": Setup("dense", _milvus_lite),
 }

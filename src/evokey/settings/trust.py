@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from filelock import FileLock
 
@@ -132,6 +133,8 @@ def _needs_of_own(one: Component) -> Iterator[Need]:
         yield from _host(one)
     if one.name in LOCAL.get(one.kind, ()) or "model" in registry.component(one.kind, one.name).options:
         yield from _model(one)
+    if one.kind == "store" and isinstance(one.options.get("uri"), str):
+        yield from _engine(one)
     if isinstance(one.options.get("function"), str):
         yield Need(f"{one.setting}.function", one.options["function"], "names code to run")
 
@@ -165,6 +168,16 @@ def _host(one: Component) -> Iterator[Need]:
         yield Need(f"{one.setting}.key_env", f"{variable}@{origin}", "sends an environment variable to a host")
     elif origin != home:
         yield Need(f"{one.setting}.base_url", origin, "names a host")
+
+
+def _engine(one: Component) -> Iterator[Need]:
+    """Where the keys of documents are sent; a file is a path, and the user's own to name."""
+    uri, variable = str(one.options["uri"]), one.options.get("token_env")
+    parts = urlsplit(uri)
+    origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else uri
+    yield Need(f"{one.setting}.uri", origin, "names where keys are kept")
+    if variable is not None:
+        yield Need(f"{one.setting}.token_env", f"{variable}@{origin}", "sends an environment variable to a host")
 
 
 def _model(one: Component) -> Iterator[Need]:

@@ -1,0 +1,328 @@
+"""Dense keys in Milvus: a local file (milvus-lite), a server or a cluster, by its URI.
+
+Milvus finds candidates by its graph; they are scored again here by their float32 vectors, so that scores are the same
+bits as everywhere. A filter goes to Milvus where it names few documents. There is one state, that of now.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from evokey.errors import EncoderMismatch, InvalidSettings, StoreFailed
+from evokey.protocols import Origin, Space
+from evokey.scoring.block import NO_NUMBERS, Found, Keys, ordinals
+from evokey.scoring.dense import DenseBlock, DenseQuestion
+from evokey.stores.milvus_collection import ROWS, Collection, check_uri, token_from
+from evokey.stores.segments import write_synced
+from evokey.types import Numbers, Ranking
+
+LEVELS = ("Strong", "Session", "Bounded", "Eventually")
+MORE = 16
+"""Rows asked for beyond k: some may be of documents that are left out, or of one document."""
+MOST = 16_384
+"""Rows that one search may find (a limit of Milvus)."""
+PUSHED = 10_000
+"""A filter that lets so many documents through, or fewer, is put to Milvus; of a larger one, piece by piece."""
+WITH_VECTORS = 200
+"""Rows up to which their vectors come with the search; of more, only those that are needed are fetched."""
+NAME_FILE = "milvus.txt"
+AGAIN = 1.0
+"""Seconds between two looks for keys that were missing."""
+
+
+class MilvusStore:
+    kinds: ClassVar[frozenset[str]] = frozenset({"dense"})
+    exact: ClassVar[bool] = False
+    counts: Any = None
+
+    def __init__(
+        self,
+        space: Space,
+        uri: str,
+        *,
+        collection: str | None = None,
+        token_env: str | None = None,
+        consistency: str = "Session",
+        width: int = 256,
+    ) -> None:
+        """uri: http://host:19530, or a file. collection: the name of the keys there; all who share them say the same.
+        token_env: the environment variable that holds a token, or user:password. consistency: Milvus's level for
+        searches. width: nodes that its graph keeps in view."""
+        if consistency not in LEVELS:
+            raise InvalidSettings(f"store 'milvus': consistency is one of {', '.join(LEVELS)}, not {consistency!r}")
+        name = _alias(space, collection)
+        self._space, self._width = space, width
+        self._collection = Collection(check_uri(uri), name, token_from(token_env), consistency)
+        weakref.finalize(self, self._collection.close)
+        self._origin: Origin | None = None
+        self._sizes: Numbers = np.full(0, -1, np.int64)
+        """By document number: its rows, as far as they were looked up; −1: none are known."""
+        self._dimension: int | None = None
+        self._followed, self._anew, self._looked, self._changes = False, False, 0.0, 0
+        self._mutex = threading.Lock()
+
+    # ---- writing
+
+    def open(self, origin: Origin) -> None:
+        self._origin = origin
+
+    @property
+    def changed(self) -> bool:
+        """Others may write at any time; but do not look all the time."""
+        now = time.monotonic()
+        if now - self._looked < AGAIN:
+            return False
+        self._looked = now
+        return True
+
+    def follow(self, live: Numbers, added: Sequence[int], removed: Sequence[int]) -> bool:
+        if not self._followed:
+            if self._collection.exists():
+                self._take_up(live)
+            self._followed = True
+        elif removed:
+            self._delete(np.array(removed, np.int64))
+        if added:
+            self._changes += 1
+        return False
+
+    def _take_up(self, live: Numbers) -> None:
+        """What is there: it may be of another encoder, of another ledger, or of documents that went meanwhile."""
+        noted = self._collection.noted()
+        made_by = noted.get("encoder", self._space.identity)
+        if made_by != self._space.identity:
+            raise EncoderMismatch(
+                f"the keys in {self._collection.uri} ({self._collection.alias}) were made by {made_by}, the settings "
+                f"now say {self._space.identity}. Vectors of two encoders do not mix: go back to the first, or encode "
+                f"everything again with: evokey doctor --reencode"
+            )
+        numbers = self._collection.numbers()
+        covered = np.unique(np.where(numbers < 0, -1 - numbers, numbers))
+        if len(covered) and self._origin is not None and not self._origin.owns(noted.get("writer", ""), covered[-1]):
+            self._purge()
+            return
+        self._dimension = self._collection.dimension()
+        self._note(numbers)
+        self._delete(np.setdiff1d(covered[covered <= live.max(initial=-1)], live))
+
+    def write(self, keys: Keys) -> None:
+        """Documents whose keys are here already are passed over."""
+        keys = keys.take(self.sizes(keys.covered) < 0)
+        if not len(keys.covered):
+            return
+        dimension = keys.block.dimension or self.dimension or 2
+        if self._anew or not self._collection.exists():
+            self._collection.create(dimension)
+            self._anew, self._dimension = False, dimension
+        empty = np.setdiff1d(keys.covered, keys.owners)
+        rows = keys.owners * ROWS + (ordinals(keys.sizes) if len(keys.owners) else NO_NUMBERS)
+        self._collection.upsert([
+            *({"row": int(row), "number": int(number), "vector": vector}
+              for row, number, vector in zip(rows, keys.owners, keys.block.vectors, strict=True)),
+            *({"row": int(-1 - number), "number": int(-1 - number), "vector": np.zeros(dimension, np.float32)}
+              for number in empty),
+        ])  # fmt: skip
+        self._collection.note(dimension, encoder=self._space.identity, writer=self._writer)
+        self._note(np.concatenate([keys.owners, -1 - empty]))
+        self._changes += 1
+
+    @property
+    def _writer(self) -> str:
+        return "" if self._origin is None else self._origin.writer
+
+    def flush(self, *, force: bool = True) -> None:
+        """All is in Milvus. Keys that were made anew are searched from now on."""
+        self._collection.swap()
+
+    def check(self) -> list[str]:
+        try:
+            self._collection.exists()
+        except StoreFailed as error:
+            return [str(error)]
+        return []
+
+    def drop(self) -> None:
+        """Where somebody makes all keys anew without searching, others find the old ones until that is done."""
+        if self._followed:
+            self._purge()
+        else:
+            self._anew = self._collection.exists()
+        self._sizes, self._dimension = np.full(0, -1, np.int64), None
+        self._changes += 1
+
+    def _purge(self) -> None:
+        self._collection.remove()
+        self._sizes, self._dimension = np.full(0, -1, np.int64), None
+
+    def _delete(self, numbers: Numbers) -> None:
+        if not len(numbers) or not self._collection.exists():
+            return
+        self._collection.delete(numbers)
+        with self._mutex:
+            self._sizes[numbers[numbers < len(self._sizes)]] = -1
+        self._changes += 1
+
+    # ---- reading: there is but one state, that of now
+
+    @property
+    def snapshot(self) -> MilvusStore:
+        return self
+
+    @property
+    def version(self) -> tuple[int, int]:
+        return id(self), self._changes
+
+    @property
+    def dimension(self) -> int | None:
+        if self._dimension is None and not self._anew and self._collection.exists():
+            self._dimension = self._collection.dimension()
+        return self._dimension
+
+    def __len__(self) -> int:
+        return int((self._sizes > 0).sum())
+
+    def _note(self, numbers: Numbers) -> None:
+        """The documents of rows that are there; −1 − number for one that has none."""
+        documents, counts = np.unique(numbers[numbers >= 0], return_counts=True)
+        empty = -1 - numbers[numbers < 0]
+        with self._mutex:
+            longer = int(max(documents.max(initial=-1), empty.max(initial=-1))) + 1 - len(self._sizes)
+            if longer > 0:
+                self._sizes = np.concatenate([self._sizes, np.full(longer, -1, np.int64)])
+            self._sizes[empty], self._sizes[documents] = 0, counts
+
+    def sizes(self, numbers: Numbers) -> Numbers:
+        known = self._known(numbers)
+        missing = numbers[known < 0]
+        if len(missing) and not self._anew and self._collection.exists():
+            rows = self._collection.fetch(missing, vectors=False)
+            self._note(np.array([row["number"] for row in rows], np.int64))
+            known = self._known(numbers)
+        return known
+
+    def _known(self, numbers: Numbers) -> Numbers:
+        with self._mutex:
+            inside = (numbers >= 0) & (numbers < len(self._sizes))
+            found = np.full(len(numbers), -1, np.int64)
+            found[inside] = self._sizes[numbers[inside]]
+            return found
+
+    def fetch(self, numbers: Numbers) -> Keys:
+        sizes = self.sizes(numbers)
+        wanted = numbers[sizes > 0]
+        rows = self._collection.fetch(wanted) if len(wanted) else []
+        rank = {number: place for place, number in enumerate(wanted.tolist())}
+        rows.sort(key=lambda row: (rank[row["number"]], row["row"]))
+        owners = np.array([row["number"] for row in rows], np.int64)
+        return Keys(numbers[sizes >= 0], owners, _block(rows))
+
+    def search(
+        self,
+        questions: Sequence[DenseQuestion],
+        k: int,
+        *,
+        without: Numbers = NO_NUMBERS,
+        within: Numbers | None = None,
+    ) -> list[Found]:
+        if self.dimension is None or (within is not None and not len(within)):
+            return [Found(Ranking(NO_NUMBERS, np.zeros(0))) for _ in questions]
+        return [Found(self._search(question, k, without, within)) for question in questions]
+
+    def _search(self, question: DenseQuestion, k: int, without: Numbers, within: Numbers | None) -> Ranking:
+        if within is None or len(within) > PUSHED:
+            found = self._search_all(question, k, without, within)
+            if found is not None or within is None:
+                return _rank(question, found or [], k)
+        allowed, rows = np.setdiff1d(within, without), list[Any]()
+        for start in range(0, len(allowed), PUSHED):
+            rows += self._search_pushed(question, k, allowed[start : start + PUSHED])
+        return _rank(question, rows, k)
+
+    def _search_pushed(self, question: DenseQuestion, k: int, within: Numbers) -> list[Any]:
+        """Rows of more than k documents that a filter leaves, by Milvus's order."""
+        sizes = self.sizes(within)
+        limit = int(min(sizes[sizes > 0].sum(), MOST, (k + MORE) * max(sizes.max(initial=1), 1)))
+        return self._near(question, limit, within) if limit else []
+
+    def _search_all(
+        self, question: DenseQuestion, k: int, without: Numbers, within: Numbers | None
+    ) -> list[Any] | None:
+        """More and more rows, until those of k documents are among them that may be found. None: there are too few."""
+        limit = k + MORE if within is None else (k + MORE) * max(1, len(self._sizes) // len(within))
+        while True:
+            limit = min(limit, MOST)
+            rows = self._near(question, limit, None)
+            numbers = np.array([row["number"] for row in rows], np.int64)
+            allowed = (numbers >= 0) & ~np.isin(numbers, without)
+            if within is not None:
+                allowed &= np.isin(numbers, within)
+            if len(np.unique(numbers[allowed])) >= k or len(rows) < limit:
+                return self._with_vectors(question, [rows[at] for at in np.flatnonzero(allowed)])
+            if limit == MOST:
+                return None if within is not None else [rows[at] for at in np.flatnonzero(allowed)]
+            limit *= 4
+
+    def _near(self, question: DenseQuestion, limit: int, within: Numbers | None) -> list[Any]:
+        return self._collection.search(
+            question.vector, limit, within, width=self._width, vectors=limit <= WITH_VECTORS or within is not None
+        )
+
+    def _with_vectors(self, question: DenseQuestion, rows: list[Any]) -> list[Any]:
+        if not rows or "vector" in rows[0]:
+            return rows
+        numbers = np.unique(np.array([row["number"] for row in rows], np.int64))
+        return self._collection.fetch(numbers)
+
+
+def _alias(space: Space, collection: str | None) -> str:
+    """What the keys are called in Milvus: letters, digits and underscores."""
+    if collection is None and space.database is not None:
+        raise InvalidSettings(
+            "the store 'milvus' of a memory in a database needs the name of its collection, the same for all who share "
+            "it: store={'name': 'milvus', 'uri': …, 'collection': 'kb'}"
+        )
+    if collection is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", collection):
+        raise InvalidSettings(
+            f"store 'milvus': a collection is called by letters, digits and underscores, up to 100; not {collection!r}"
+        )
+    label = "keys" if space.folder is None else re.sub(r"[^A-Za-z0-9]", "_", space.folder.name)
+    return f"{collection or _own_name(space.folder)}_{label}"
+
+
+def _own_name(folder: Path | None) -> str:
+    """A name by lot, kept beside the memory."""
+    if folder is None:
+        return f"evokey_{uuid.uuid4().hex[:12]}"
+    path = folder / NAME_FILE
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        write_synced(path, f"evokey_{uuid.uuid4().hex[:12]}".encode())
+    found = path.read_text("utf-8").strip()
+    if not re.fullmatch(r"evokey_[0-9a-f]{12}", found):
+        raise InvalidSettings(f"{path} holds no name of a collection: remove it, and the keys are made again")
+    return found
+
+
+def _block(rows: Sequence[Any]) -> DenseBlock:
+    return DenseBlock(np.array([row["vector"] for row in rows], np.float32)) if rows else DenseBlock.empty()
+
+
+def _rank(question: DenseQuestion, rows: Sequence[Any], k: int) -> Ranking:
+    """The k best documents of these rows, by our own arithmetic."""
+    if not rows:
+        return Ranking(NO_NUMBERS, np.zeros(0))
+    scores = _block(rows).scores(question)
+    documents = np.array([row["number"] for row in rows], np.int64)
+    order = np.lexsort((documents, -scores))
+    _, first = np.unique(documents[order], return_index=True)
+    order = order[np.sort(first)][:k]
+    return Ranking(documents[order], scores[order])
