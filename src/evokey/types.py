@@ -131,7 +131,7 @@ class Hit:
     similar: tuple[str, ...] = ()
     """Ids of hits that say nearly the same and are shown as this one, where that was asked for."""
     epoch: int | None = None
-    """The epoch that brought it, where the hits of two were interleaved."""
+    """The epoch that brought it, where the hits of two were interleaved; None: both did."""
 
     @cached_property
     def passage(self) -> Passage:
@@ -708,6 +708,8 @@ class Other:
     epoch: int
     documents: tuple[str, ...]
     """Ids that it brought."""
+    both: tuple[str, ...] = ()
+    """Ids that both epochs brought, where they were interleaved: a click on them decides nothing."""
 
 
 @dataclass(frozen=True, slots=True)

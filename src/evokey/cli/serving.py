@@ -94,7 +94,7 @@ def _missing(error: ModuleNotFoundError) -> UnknownComponent:
 def _ring(at: Path, root: Path | None) -> KeyRing:
     from evokey.serve.keys import KeyRing
 
-    folder = root or at
+    folder = root or Path(at)
     if not folder.is_dir():
         raise InvalidInput(f"{folder} does not exist; name the memory (--at) or the folder of memories (--root)")
     return KeyRing(folder)

@@ -104,7 +104,7 @@ class ShownResults:
 
 
 def _covers(erasure: Erasure, one: Shown) -> bool:
-    others = one.other.documents if one.other else ()
+    others = (*one.other.documents, *one.other.both) if one.other else ()
     return erasure.covers(one.query, one.actor, {*one.documents, *others})
 
 
@@ -112,10 +112,11 @@ def _row(one: Shown) -> Sequence[Any]:
     told = (one.id, one.query, one.actor, one.time, one.epoch, json.dumps(one.documents), json.dumps(one.cited))
     if one.other is None:
         return (*told, one.answer, None, None, None)
-    return (*told, one.answer, one.other.mode, one.other.epoch, json.dumps(one.other.documents))
+    brought = json.dumps([one.other.documents, one.other.both])
+    return (*told, one.answer, one.other.mode, one.other.epoch, brought)
 
 
 def _shown(row: Sequence[Any]) -> Shown:
     id, query, actor, time, epoch, documents, cited, answer, mode, other, others = row
-    beside = None if mode is None else Other(mode, other, tuple(json.loads(others)))
+    beside = None if mode is None else Other(mode, other, *map(tuple, json.loads(others)))
     return Shown(id, query, actor, time, epoch, tuple(json.loads(documents)), tuple(json.loads(cited)), answer, beside)

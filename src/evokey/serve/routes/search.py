@@ -55,7 +55,8 @@ def _count(access: Access, hits: Sequence[Hit]) -> None:
 def _other(access: Access, body: Search, hits: Sequence[Hit]) -> Other | None:
     """The other epoch of a search: interleaved, or in the shadow."""
     if body.compare is not None:
-        return Other("interleaved", body.compare, tuple(hit.id for hit in hits if hit.epoch == body.compare))
+        theirs, both = (tuple(hit.id for hit in hits if hit.epoch == who) for who in (body.compare, None))
+        return Other("interleaved", body.compare, theirs, both)
     shadow = access.service.options.shadow
     if shadow is None or body.epoch is not None or body.vector is not None:
         return None
