@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FRAMEWORKS := $(VENV)/frameworks
 .DEFAULT_GOAL := help
 
 help:  ## What there is to do
@@ -22,6 +23,12 @@ $(VENV)/dev: $(VENV)/run
 		echo "no chromium, and apt-get cannot install it: the tests of the console will be skipped"
 	@touch $@
 
+$(FRAMEWORKS)/done: $(VENV)/dev  # on top of the other environment: langchain-tests brings plugins that change pytest
+	@$(BIN)/python -m venv --without-pip $(FRAMEWORKS)
+	@$(BIN)/python integrations/below.py $(FRAMEWORKS)
+	@$(FRAMEWORKS)/bin/python -m pip install --quiet --disable-pip-version-check --group frameworks
+	@touch $@
+
 demo: $(VENV)/run  ## Watch an index learn, on the documentation of the Python standard library
 	@$(BIN)/evokey demo
 
@@ -29,8 +36,9 @@ console: $(VENV)/run  ## The same memory in the browser: search it, teach it, wa
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,serve]'
 	@$(BIN)/evokey demo --serve
 
-test: $(VENV)/dev  ## Run the tests
+test: $(VENV)/dev $(FRAMEWORKS)/done  ## Run the tests
 	@$(BIN)/python -m pytest -n 2
+	@$(FRAMEWORKS)/bin/python -m pytest -c integrations/pytest.ini -n 2 integrations
 
 faults: $(VENV)/dev  ## Inject 10,000 faults of 12 kinds (docs/faults.md); kill a memory at every write; 20,000 generated operations (an hour or two; the faults go on where they stopped)
 	@$(BIN)/python tests/faults/table.py
@@ -52,10 +60,11 @@ filters: $(VENV)/dev  ## Time filters among 260,000 documents; makes benchmarks/
 attacks: $(VENV)/dev  ## Attack a memory by feedback alone (docs/voices.md); makes benchmarks/results/attacks.json (an hour, resumable; needs the data sets in ../shared/data)
 	@$(BIN)/python benchmarks/run.py --only attacks
 
-lint: $(VENV)/dev  ## Format, style and types
+lint: $(VENV)/dev $(FRAMEWORKS)/done  ## Format, style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@MYPYPATH=src $(FRAMEWORKS)/bin/python -m mypy --config-file integrations/mypy.ini
 
 package: $(VENV)/dev  ## Build the wheel and run the README's example from it in an empty environment
 	@rm -rf dist && $(BIN)/python -m build --wheel --outdir dist . > /dev/null
