@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -109,7 +110,7 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
     if not len(keys):
         return View(retriever.name, 0.0, -np.inf, -np.inf, "base key", None, [], [])
     asked = overlay.turned(question)
-    turned: dict[str, Any] = {
+    told: dict[str, Any] = {
         "query_moved": 0.0 if asked is question else question.distance(asked),
         "query_moved_by": _because(overlay, question, asked),
     }
@@ -119,45 +120,89 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
         question = question.weigh_unheard()
         asked = question if asked is plain else asked.weigh_unheard()
     elif overlay.choice.gate_weights:
-        turned |= {"probability": opening.probability, "share": opening.share}
-    base, through = float(keys.scores(question).max()), keys.scores(asked)
-    row, after = int(through.argmax()), float(through.max())
-    untaught = after
-    by, pulls = ("base key", []) if asked is question else ("base key, query mapped by the lens", [])
-    if overlay.texts is None or overlay.touched.place(number) is None:
-        terms = _terms(question, asked, keys.take(np.array([row])), None, (), np.zeros(0))
-        return View(retriever.name, 0.0, base, after, by, None, [], terms, **turned)
-    own: tuple[Sequence[int], Scores] = ((), np.zeros(0))
-    if overlay.step:
-        whole = np.asarray(overlay.texts.likeness(asked), np.float64)
-        said = overlay.localise(whole, asked)
-        rows, step = overlay.touched.rows(number), overlay.step
+        told |= {"probability": opening.probability, "share": opening.share}
+    case = Case(question, asked, number, overlay, keys)
+    best = case.moved if case.learns and overlay.step else case.untaught
+    recalled = case.recall(opening) if case.learns else None
+    after, by = best.score, best.by
+    if recalled is not None:
+        after, by = max(after, recalled.score), "taught question" if recalled.score > after else by
+    after = case.untaught.score + opening.share * (after - case.untaught.score)
+    distance = moved(retriever, number, overlay) if case.learns else 0.0
+    nearest = None if recalled is None else recalled.by
+    before = float(keys.scores(question).max())
+    return View(retriever.name, distance, before, after, by, nearest, best.pulls, case.terms(best), **told)
+
+
+class Best(NamedTuple):
+    """The row of a document that decides its score, by one way to score it."""
+
+    score: float
+    by: str
+    row: int = 0
+    pulls: Sequence[Contribution] = ()
+    texts: Sequence[int] = ()
+    """The taught texts that move it."""
+    scale: Scores = np.zeros(0)
+    """And by how much."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question, and a document with what it has learned."""
+
+    question: Any
+    asked: Any
+    """The same through the lens."""
+    number: int
+    overlay: Overlay
+    keys: Block[Any]
+
+    @property
+    def learns(self) -> bool:
+        return self.overlay.texts is not None and self.overlay.touched.place(self.number) is not None
+
+    @cached_property
+    def untaught(self) -> Best:
+        scores = self.keys.scores(self.asked)
+        by = "base key" if self.asked is self.question else "base key, query mapped by the lens"
+        return Best(float(scores.max()), by, int(scores.argmax()), [])
+
+    @cached_property
+    def moved(self) -> Best:
+        """By moved keys."""
+        overlay, keys, texts = self.overlay, self.keys, self.overlay.texts
+        assert texts is not None
+        whole = np.asarray(texts.likeness(self.asked), np.float64)
+        said, rows = overlay.localise(whole, self.asked), overlay.touched.rows(self.number)
         pull, norms = overlay.pull[rows.start : rows.stop], overlay.norms[rows]
-        likeness = np.asarray(keys.likeness(asked), np.float64)
-        grown = keys.grow(likeness, keys.pull(said, pull), step, norms)
-        was, row = row, int(grown.argmax())
-        by, after = "moved key", float(grown[row])
+        likeness = np.asarray(keys.likeness(self.asked), np.float64)
+        grown = keys.grow(likeness, keys.pull(said, pull), overlay.step, norms)
+        row, by = int(grown.argmax()), "moved key"
+        score, was = float(grown[row]), self.untaught.row
         if row != was and pull.indptr[row] == pull.indptr[row + 1]:  # its best part was pushed behind another
             by, row = "second-best part", was
         span = slice(pull.indptr[row], pull.indptr[row + 1])
-        spoken, scale = pull.indices[span].tolist(), step * pull.data[span]
+        spoken, scale = pull.indices[span].tolist(), overlay.step * pull.data[span]
         pulls = _pulls(overlay, keys, likeness[row : row + 1], said, spoken, scale, float(norms[row]))
         if overlay.choice.locality:  # of each text, so much counts
             scale = scale * np.divide(said, whole, out=np.zeros_like(said), where=whole > 0)[spoken]
-        own = spoken, scale
-    terms = _terms(question, asked, keys.take(np.array([row])), overlay.texts, *own)
-    distance = moved(retriever, number, overlay)
-    texts, _ = overlay.taught(number)
-    if overlay.choice.penalty is None or not len(texts):
-        after = untaught + opening.share * (after - untaught)
-        return View(retriever.name, distance, base, after, by, None, pulls, terms, **turned)
-    totals = overlay.texts.total(np.asarray(overlay.texts.likeness(question), np.float64))[texts]
-    nearest = int(np.argmax(totals))
-    recalled = float(totals[nearest]) - overlay.choice.penalty * opening.penalty * question.self_similarity
-    by = "taught question" if recalled > after else by
-    name = overlay.names[texts[nearest]]
-    after = untaught + opening.share * (max(after, recalled) - untaught)
-    return View(retriever.name, distance, base, after, by, name, pulls, terms, **turned)
+        return Best(score, by, row, pulls, spoken, scale)
+
+    def recall(self, opening: Opening) -> Best | None:
+        """By the nearest taught question that is a key of the document; None if none is."""
+        overlay, texts = self.overlay, self.overlay.taught(self.number)[0]
+        if overlay.choice.penalty is None or not len(texts) or overlay.texts is None:
+            return None
+        totals = overlay.texts.total(np.asarray(overlay.texts.likeness(self.question), np.float64))[texts]
+        nearest = int(np.argmax(totals))
+        less = overlay.choice.penalty * opening.penalty * self.question.self_similarity
+        return Best(float(totals[nearest]) - less, overlay.names[texts[nearest]])
+
+    def terms(self, best: Best) -> list[Term]:
+        key = self.keys.take(np.array([best.row]))
+        taught = self.overlay.texts if self.learns else None
+        return _terms(self.question, self.asked, key, taught, best.texts, best.scale)
 
 
 def _open(retriever: Retriever, overlay: Overlay, asked: Any) -> Opening:
