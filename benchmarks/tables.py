@@ -245,12 +245,25 @@ def unrelated_others() -> str:
     rows = []
     for key, run in read("unrelated.json").items():
         protocol, name, traffic = key.split()
-        if protocol != "pair":
+        if protocol in ("topic", "once"):
             said = [f"{run[group][0]:.3f} → {run[group][1]:.3f}" for group in ("taught", "related", "unrelated")]
             rows.append([protocol, name, traffic, str(run["lessons"]), *said, _lost(run)])
     head = ["protocol", "set", "traffic", "lessons", "taught questions", "other questions on taught documents",
             "unrelated questions", "change"]  # fmt: skip
     return table(head, rows)
+
+
+def unrelated_all() -> str:
+    """One set is taught in the index of all sets."""
+    lines = []
+    for key, run in read("unrelated.json").items():
+        protocol, taught, traffic = key.split()
+        if protocol == "all":
+            pairs = ["{:.3f} → {:.3f}".format(*run[name]) for name in ("taught", "related", "unrelated")]
+            lines.append([taught, traffic, str(run["lessons"]), *pairs, _lost(run)])
+    head = ["taught set", "traffic", "lessons", "taught questions", "related questions", "questions of all other sets",
+            "change"]  # fmt: skip
+    return table(head, lines)
 
 
 def unrelated_means() -> str:
@@ -294,6 +307,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "exploration": exploration,
     "watching": watching,
     "unrelated_means": unrelated_means,
+    "unrelated_all": unrelated_all,
     "unrelated_pairs": unrelated_pairs,
     "unrelated_others": unrelated_others,
     **attack_tables.TABLES,
