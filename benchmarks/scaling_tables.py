@@ -19,4 +19,66 @@ def ann_libraries() -> str:
     return table(["index", "build", "bytes/document", *(f"width {width}" for width in widths), "a tenth allowed"], rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {"ann_libraries": ann_libraries}
+def overlay_growth() -> str:
+    found = read("propagation.json")["growth"]
+    by = {(one["exponent"], one["lessons"]): one for one in found}
+    exponents, lessons = sorted({one["exponent"] for one in found}), sorted({one["lessons"] for one in found})
+    rows = [
+        [f"{count:,}", *(f"{by[one, count]['documents']:,} ({by[one, count]['overlay_mb']:,} MB)" for one in exponents)]
+        for count in lessons
+    ]
+    return table(["lessons", *(f"s = {one}" for one in exponents)], rows)
+
+
+def propagation() -> str:
+    rows = [
+        [name, *(f"{seconds:.1f} s" for seconds in one["seconds_until"].values()),
+         f"{one['answered_by_an_older_epoch']:.1%}"]
+        for name, one in read("propagation.json")["propagation"].items()
+    ]  # fmt: skip
+    return table(["", "half", "99 %", "all", "answered by an older epoch"], rows)
+
+
+def million() -> str:
+    """What the store does beside the bare libraries: milliseconds at a recall."""
+    found = read("million.json")
+    searched, rows = found["search"], list[list[str]]()
+    for name, one in searched["seconds"].items():
+        recall = searched["recall"].get(name)
+        rows.append([name, "" if recall is None else f"{recall:.3f}", f"{one['p50_ms']:.2f}", f"{one['p99_ms']:.2f}"])
+    for name in ("usearch", "pgvector"):
+        for width, one in found.get(name, {}).items():
+            if width.startswith("width"):
+                told = [f"{one['recall']:.3f}", f"{one['p50_ms']:.2f}", f"{one['p99_ms']:.2f}"]
+                rows.append([f"{name}, {width}", *told])
+    return table(["", "recall@10", "p50 ms", "p99 ms"], rows)
+
+
+def million_costs() -> str:
+    found = read("million.json")
+    fill, opened, taught = found["fill"], found["open"], found["teach"]
+    rows = [
+        ["add all documents", f"{fill['add_seconds']:,} s"],
+        ["… until one graph holds them", f"{fill['until_graph_seconds']:,} s"],
+        ["peak memory while building", f"{fill['peak_rss_mb']:,} MB"],
+        ["keys on disk", f"{fill['keys_mb']:,} MB"],
+        ["the whole memory on disk (the ledger keeps given vectors, too)", f"{fill['memory_on_disk_mb']:,} MB"],
+        ["open", f"{opened['open_seconds']:.1f} s"],
+        ["memory after 200 searches, of which no file's", f"{opened['rss_mb']:,} MB, {opened['own_mb']:,} MB"],
+        ["feedback a second, one by one / many at once",
+         f"{taught['feedback_per_second']:,} / {taught['feedback_many_per_second']:,}"],
+        [f"evolve with {taught['lessons']:,} lessons", f"{taught['evolve_seconds']:.1f} s"],
+        ["ledger for each lesson", f"{taught['bytes_per_lesson']:,} bytes"],
+        ["searches with a filter, 1 % / 50 % pass (p50)",
+         " / ".join(f"{one['p50_ms']:.2f} ms" for one in found["search"]["filters"].values())],
+    ]  # fmt: skip
+    return table(["", ""], rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "ann_libraries": ann_libraries,
+    "million": million,
+    "million_costs": million_costs,
+    "overlay_growth": overlay_growth,
+    "propagation": propagation,
+}
