@@ -61,6 +61,13 @@ attacks: $(VENV)/dev  ## Attack a memory by feedback alone (docs/voices.md); mak
 	@$(BIN)/python benchmarks/run.py --only attacks
 
 lint: $(VENV)/dev $(FRAMEWORKS)/done  ## Format, style and types
+shared-load: $(VENV)/dev  ## Search and teach one PostgreSQL memory from six processes, one killed every minute; makes benchmarks/results/shared.json (11 minutes)
+	@$(BIN)/python benchmarks/shared.py
+
+engines: $(VENV)/dev  ## The learning story on SciFact on every engine; makes benchmarks/results/engines.json (minutes; needs the data sets in ../shared/data)
+	@$(BIN)/python benchmarks/engines.py
+
+lint: $(VENV)/dev  ## Format, style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
@@ -81,4 +88,4 @@ bench: $(VENV)/dev  ## Make benchmarks/results again, and the tables of README a
 clean:  ## Remove what was made
 	rm -rf $(VENV) dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http filters lint package site bench clean
+.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http filters lint package site bench clean shared-load engines

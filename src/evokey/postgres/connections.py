@@ -6,7 +6,6 @@ PgBouncer may give each transaction another session. Errors are ours, and never 
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,14 +14,13 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors
-from psycopg_pool import ConnectionPool, PoolTimeout, TooManyRequests
 
 from evokey.errors import ConnectionLost, EvokeyError, InvalidInput, InvalidSettings, MemoryBusy, StorageFailed
 from evokey.postgres.address import Address
 
 Connection = psycopg.Connection[Any]
 Done = TypeVar("Done")
-PATIENCE = 15.0
+PATIENCE = 30.0
 """Seconds for which a database that does not answer is asked again."""
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds between attempts; the last one again and again."""
@@ -37,12 +35,11 @@ OPTIONS: dict[str, Any] = {
 }
 GONE = ("57P01", "57P02", "57P03", "57P05", "25P03", "25P04")
 """The server stops, starts, or has ended a session that was idle."""
-logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # it warns at each attempt; we say it once, at the end
 
 
 def is_lost(error: BaseException) -> bool:
     """Whether a connection is gone, or was never there, for a reason that may pass."""
-    if isinstance(error, PoolTimeout | TooManyRequests | errors.SerializationFailure | errors.DeadlockDetected):
+    if isinstance(error, errors.SerializationFailure | errors.DeadlockDetected):
         return True
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return False
@@ -51,21 +48,19 @@ def is_lost(error: BaseException) -> bool:
 
 
 class Connections:
-    def __init__(self, address: Address, *, size: int = 8, patience: float = PATIENCE) -> None:
-        self.address, self.patience = address, patience
-        self._pool: ConnectionPool[Connection] = ConnectionPool(
-            address.url, kwargs=OPTIONS, min_size=0, max_size=size, open=False, timeout=patience, num_workers=1,
-            reconnect_timeout=patience,
-        )  # fmt: skip
-        self._mutex, self._ended = threading.Lock(), False
+    """At most so many at a time; those that are not in use wait for the next."""
+
+    def __init__(self, address: Address, *, size: int = 16) -> None:
+        self.address, self.patience = address, PATIENCE
+        self._places, self._idle, self._mutex = threading.Semaphore(size), list[Connection](), threading.Lock()
+        self._ended = False
         with self.explain():
             self._try_once()
-            self._pool.open()
 
     def _try_once(self) -> None:
-        """The first connection, by itself: what is wrong with a URL or a password would be tried again by the pool."""
+        """The first connection: what is wrong with a URL or a password will be wrong the next time, too."""
         try:
-            psycopg.connect(self.address.url, **OPTIONS).close()
+            self._idle.append(self._connect())
         except psycopg.ProgrammingError as error:
             raise InvalidSettings(
                 f"the URL of the database cannot be read ({type(error).__name__}); write "
@@ -73,17 +68,36 @@ class Connections:
                 f"PGPASSWORD, ~/.pgpass or a service file"
             ) from None  # psycopg's message quotes parts of the URL
 
+    def _connect(self) -> Connection:
+        return psycopg.connect(self.address.url, **OPTIONS)
+
     @contextmanager
     def take(self) -> Iterator[Connection]:
-        """A connection of its own, until the end of the block. It goes back to the pool whole, or not at all."""
-        connection = self._pool.getconn()
+        """A connection of its own, until the end of the block. It goes back whole, or not at all."""
+        if not self._places.acquire(timeout=self.patience):
+            raise MemoryBusy(f"{self.address}: all connections of this process are in use; try again")
         try:
-            yield connection
+            with self._mutex:
+                known = self._idle.pop() if self._idle else None
+            connection = known or self._connect()
+            try:
+                yield connection
+            finally:
+                self._give_back(connection)
         finally:
-            with suppress(psycopg.Error):
-                if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-                    connection.rollback()
-            self._pool.putconn(connection)
+            self._places.release()
+
+    def _give_back(self, connection: Connection) -> None:
+        with suppress(psycopg.Error):
+            if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                connection.rollback()
+        with self._mutex:
+            if not connection.closed and not self._ended:
+                self._idle.append(connection)
+                return
+            gone, self._idle = [connection, *self._idle], []  # where one was lost, the others are, too
+        for one in gone:
+            one.close()
 
     def repeat(self, work: Callable[[], Done]) -> Done:
         """Do what can be done twice; again while the database is not there, as long as patience lasts."""
@@ -91,7 +105,7 @@ class Connections:
         while True:
             try:
                 return work()
-            except (psycopg.Error, PoolTimeout, TooManyRequests) as error:
+            except psycopg.Error as error:
                 if not is_lost(error) or time.monotonic() >= until or self._ended:
                     self.raise_ours(error)
             time.sleep(PAUSES[min(attempt, len(PAUSES) - 1)])
@@ -111,7 +125,7 @@ class Connections:
         """Errors of the database as ours."""
         try:
             yield
-        except (psycopg.Error, PoolTimeout, TooManyRequests) as error:
+        except psycopg.Error as error:
             self.raise_ours(error)
 
     def raise_ours(self, error: Exception) -> None:
@@ -131,8 +145,11 @@ class Connections:
         return StorageFailed(f"{self.address}: {said}. Nothing was changed; mend what refuses, and try again")
 
     def close(self) -> None:
-        self._ended = True
-        self._pool.close()
+        with self._mutex:
+            self._ended = True
+            gone, self._idle = self._idle, []
+        for one in gone:
+            one.close()
 
 
 def fetch(connection: Connection, sql: str, values: Any = ()) -> list[Any]:
