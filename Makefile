@@ -60,14 +60,13 @@ filters: $(VENV)/dev  ## Time filters among 260,000 documents; makes benchmarks/
 attacks: $(VENV)/dev  ## Attack a memory by feedback alone (docs/voices.md); makes benchmarks/results/attacks.json (an hour, resumable; needs the data sets in ../shared/data)
 	@$(BIN)/python benchmarks/run.py --only attacks
 
-lint: $(VENV)/dev $(FRAMEWORKS)/done  ## Format, style and types
 shared-load: $(VENV)/dev  ## Search and teach one PostgreSQL memory from six processes, one killed every minute; makes benchmarks/results/shared.json (11 minutes)
 	@$(BIN)/python benchmarks/shared.py
 
 engines: $(VENV)/dev  ## The learning story on SciFact on every engine; makes benchmarks/results/engines.json (minutes; needs the data sets in ../shared/data)
 	@$(BIN)/python benchmarks/engines.py
 
-lint: $(VENV)/dev  ## Format, style and types
+lint: $(VENV)/dev $(FRAMEWORKS)/done  ## Format, style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
