@@ -13,7 +13,7 @@ from rich.markup import escape
 
 import evokey
 from evokey import checks, ingest
-from evokey.cli import adding, allow, bench, lessons, loop, screen, serving, travel
+from evokey.cli import adding, allow, bench, lessons, loop, mcp, screen, serving, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
 from evokey.cli.options import HERE, App, AsJson, At, Reader, Where, component, existing, filter_of, parse_grade
@@ -344,6 +344,7 @@ for command in (
     adding.add,
     demo,
     *loop.COMMANDS,
+    *mcp.COMMANDS,
     *lessons.COMMANDS,
     *allow.COMMANDS,
     *parts_.COMMANDS,

@@ -70,14 +70,13 @@ def _after(seconds: float) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Access:
-    """A caller in a collection."""
+class Caller:
+    """Somebody with a key in a collection, however the call came: what it may see, say and do."""
 
     service: Service
     key: Key
     collection: str
     memory: Memory
-    request: Request
 
     def where(self, said: dict[str, Any] | None) -> Where | None:
         """The filter of a request together with the key's own."""
@@ -110,14 +109,22 @@ class Access:
         """A caller with a filter names no document outside it."""
         if self.key.where is not None:
             for name in names:
-                document = name if not name.rpartition("#")[0] else name.rpartition("#")[0]
-                self.memory.get(document, self.where(None))
+                document = name.rpartition("#")[0]
+                exact = not document or self.memory.ledger.documents.has(name)  # as feedback reads it
+                self.memory.get(name if exact else document, self.where(None))
 
     def audit(self, action: str) -> None:
         self.service.keys.audit(Act(0, 0.0, self.key.name or "no-auth", action, self.collection))
 
 
-def _allowed(key: Key, scope: str) -> bool:
+@dataclass(frozen=True)
+class Access(Caller):
+    """A caller by HTTP."""
+
+    request: Request
+
+
+def is_allowed(key: Key, scope: str) -> bool:
     return any(one == scope or scope in IMPLIED.get(one, ()) for one in key.scopes)
 
 
@@ -145,7 +152,7 @@ def require(scope: str, *, whole: bool = False) -> Callable[..., Access]:
 
 
 def check_scope(key: Key, scope: str) -> None:
-    if not _allowed(key, scope):
+    if not is_allowed(key, scope):
         raise Refusal(403, "NotAllowed", f"this needs a key with the scope {scope}")
 
 
