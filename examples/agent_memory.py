@@ -1,8 +1,8 @@
 """An agent with evokey as its memory, over MCP.
 
-The agent answers questions on the Python standard library. For each it searches, answers, and tells with `used` which hits
-the answer rests on. Where the first search shows nothing useful it asks in other words, and teaches what it found with these
-words as units. After `evolve` the same questions, asked in words that nobody used before, find their answer sooner.
+The agent answers questions on the Python standard library. For each it searches, answers, and tells with `used` which
+hits the answer rests on. Where the first search shows nothing useful it asks in other words, and teaches what it found,
+with these words as units. After `evolve` more questions are answered that ask for the same in words nobody used before.
 
 A language model would decide which hits are useful; here an answer key does, so that the program runs without one.
 

@@ -30,11 +30,7 @@ ORDER = [
     ["memory", "layer"],
     ["demo", "inspect.accounting", "inspect.doctor", "inspect.migrate", "loop.thinker"],
     ["client", "serve"],
-<<<<<<< HEAD
-    ["frameworks"],
-=======
-    ["mcp"],
->>>>>>> fcfeee6 (evokey mcp: a memory as tools and resources of agents, by stdio and over HTTP with API keys)
+    ["frameworks", "mcp"],
     ["bench"],
     ["cli"],
 ]

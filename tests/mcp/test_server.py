@@ -18,7 +18,12 @@ from evokey.serve.keys import Key, KeyRing
 from evokey.serve.options import Options
 
 DOCUMENTS = [
-    {"id": "docs/install.md", "title": "Install", "text": "Run pip install evokey in a shell.", "metadata": {"l": "en"}},
+    {
+        "id": "docs/install.md",
+        "title": "Install",
+        "text": "Run pip install evokey in a shell.",
+        "metadata": {"l": "en"},
+    },
     {"id": "search.md", "title": "Search", "text": "Call search with a question.", "metadata": {"l": "en"}},
     {"id": "forget.md", "title": "Forget", "text": "Erase what somebody taught.", "metadata": {"l": "en"}},
     {"id": "search.md#pay", "title": "Salaries", "text": "What everybody earns here.", "metadata": {"l": "de"}},
@@ -105,7 +110,9 @@ def test_annotations_say_what_changes_the_memory_and_descriptions_when_to_call(k
         reads = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
         erases = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
         assert (reads, erases) == ({"search", "explain", "stats"}, {"forget"})
-        assert all("Call it" in " ".join(str(tool.description).split()) for name, tool in tools.items() if name != "stats")
+        assert all(
+            "Call it" in " ".join(str(tool.description).split()) for name, tool in tools.items() if name != "stats"
+        )
         assert "used" in str(client.instructions)
         before = (await call(client, "stats"), evokey_epochs(kb))
         await call(client, "search", query="erase")
@@ -124,7 +131,11 @@ def evokey_epochs(at: Path) -> int:
 def test_a_key_sees_and_calls_only_what_its_scopes_allow(kb: Path) -> None:
     async def read(client: Client) -> None:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "explain", "stats"]
-        for tool, said in (("teach", {"query": "a", "relevant": ["search.md"]}), ("evolve", {}), ("forget", {"query": "a"})):
+        for tool, said in (
+            ("teach", {"query": "a", "relevant": ["search.md"]}),
+            ("evolve", {}),
+            ("forget", {"query": "a"}),
+        ):
             assert "needs a key with the scope" in await refuse(client, tool, **said)
 
     async def teach(client: Client) -> None:
