@@ -38,7 +38,7 @@ console: $(VENV)/run  ## The same memory in the browser: search it, teach it, wa
 
 test: $(VENV)/dev $(FRAMEWORKS)/done  ## Run the tests
 	@$(BIN)/python -m pytest -n 2
-	@$(FRAMEWORKS)/bin/python -m pytest -c integrations/pytest.ini -n 2 integrations
+	@HAYSTACK_TELEMETRY_ENABLED=False $(FRAMEWORKS)/bin/python -m pytest -c integrations/pytest.ini -n 2 integrations
 
 faults: $(VENV)/dev  ## Inject 10,000 faults of 12 kinds (docs/faults.md); kill a memory at every write; 20,000 generated operations (an hour or two; the faults go on where they stopped)
 	@$(BIN)/python tests/faults/table.py
