@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 
 from evokey.evolution import gating
-from evokey.evolution.choosing import Populations, join_folds, safe_choices
+from evokey.evolution.choosing import FEW_UNRELATED, Populations, join_folds, safe_choices
 from evokey.evolution.crossfit import FOLD_SAMPLE, MIN_CROSSFIT, REWORDED_SAMPLE, TAUGHT_SAMPLE
 from evokey.evolution.evaluation import KEPT_GAIN
 from evokey.evolution.folds import fold_of, sample, split_folds
@@ -42,6 +42,10 @@ SHARPNESS = (0.0, 1.0, 2.0, 4.0)
 DEMOTIONS = (0.5, 1.0, 2.0)
 GROUPS = 3
 """Ways to weigh likeness (encoders and power) that are tried with everything else."""
+MAX_LOSS, DOUBT = 0.01, 0.75
+"""The share of their nDCG that unrelated questions may lose, beyond so many standard errors."""
+FINDS_LITTLE = 0.1
+"""Where the engine's own nDCG is below this, there is little to lose."""
 QUANTILES = (0.0, 0.05, 0.1)
 """Of how like related held-out questions are to the nearest taught one: where learning may stop acting."""
 FEW = Choice(spread=SPREAD, step=2.0, penalty=0.1, sharpness=1.0, kernel=2.0)
@@ -126,7 +130,8 @@ class Fit:
         found = self._populate([plan for group in self._groups() for plan in _rough(*group)])
         worth = {group: self._worth(found, _rough(*group)) for group in self._groups()}
         best = sorted(worth, key=lambda group: -worth[group])[:GROUPS]
-        plan = self._populate([plan for group in best for plan in _whole(*group)]).choose()
+        everything = self._populate([plan for group in best for plan in _whole(*group)])
+        plan = everything.only(lambda plan: self._loss(everything, plan) <= MAX_LOSS).choose()
         if plan == self.untaught or not len(self._teaching.wrong.texts):
             return plan
         demoting = [plan._replace(choice=replace(plan.choice, demotion=one)) for one in DEMOTIONS]
@@ -137,6 +142,17 @@ class Fit:
 
     def _worth(self, found: Populations[Plan], plans: Sequence[Plan]) -> float:
         return max((float(found.expected[plan].mean()) for plan in plans if plan in found.expected), default=-np.inf)
+
+    def _loss(self, found: Populations[Plan], plan: Plan) -> float:
+        """The share of their nDCG that unrelated questions lose: held-out ones, and simulated ones while these are
+        few."""
+        real, both = ~self._related, (found.held_out, found.as_unrelated)
+        gains = [some[plan] - some[self.untaught] for some in both]
+        trusted = float(real.sum()) / (float(real.sum()) + FEW_UNRELATED)
+        gain = (trusted * float(gains[0][real].mean()) if real.any() else 0.0) + (1 - trusted) * float(gains[1].mean())
+        noise = DOUBT * float(gains[1].std()) / np.sqrt(len(gains[1]))
+        before = float(found.held_out[self.untaught].mean())
+        return float(-(gain + noise) / before) if before >= FINDS_LITTLE else 0.0
 
     def _populate(self, plans: Sequence[Plan]) -> Populations[Plan]:
         """What each plan means to everybody, without those that make a protected question worse."""

@@ -16,7 +16,7 @@ from evokey.layer.engine import DEPTH, Engine
 from evokey.layer.fitting import NAME
 from evokey.layer.learned import Learned, Near, Scored
 from evokey.layer.pools import NAME as ENGINE
-from evokey.layer.scoring import recall_score
+from evokey.layer.scoring import RECALL
 from evokey.ledger.ledger import Ledger
 from evokey.types import (
     Contribution,
@@ -52,7 +52,7 @@ def explain(
     if near is None:
         return Explanation(id, lessons, query, before, before, [], **told)
     limited = engine.limits(filters)
-    scored = learned.score(near, hits, lambda ids: engine.allow(ids, filters), limited=limited)
+    scored = learned.score(near, hits, DEPTH, lambda ids: engine.allow(ids, filters), limited=limited)
     after = learned.rank(near, hits, DEPTH, lambda ids: engine.allow(ids, filters), limited=limited)
     views = [_view(learned, scored, near, learned.place[id])] if id in learned.place else []
     return Explanation(id, lessons, query, before, _rank(after, id), views, **told)
@@ -72,9 +72,7 @@ def _view(learned: Learned, scored: Scored, near: Near, place: int) -> View:
         - choice.demotion * teaching.push[[place]].toarray()[0]
     )
     amounts = {text: float(row[text] * likeness[text]) for text in np.flatnonzero(row).tolist()}
-    recalled = -np.inf
-    if choice.penalty is not None:
-        recalled = float(recall_score(scored.parts.recall[place], choice, scored.opening.penalty))
+    recalled = RECALL * (float(scored.parts.recall[place]) - (choice.penalty or 0.0) * scored.opening.penalty)
     base, after = float(scored.base[place]), float(scored.after[place])
     best = "taught question" if recalled > base + sum(amounts.values()) else "taught questions together"
     nearest = int(own[np.argmax(near.weighed[own])]) if len(own) else None

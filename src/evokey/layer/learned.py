@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from evokey.layer.engine import DEPTH
 from evokey.layer.likeness import Likeness
 from evokey.layer.scoring import Parts, Plan, Scale, blend, combine, even, gate, weigh
 from evokey.layer.teaching import Teaching
-from evokey.search.gate import FIRST, Opening, open_for
+from evokey.search.gate import FIRST, NEAREST, Opening, open_for
 from evokey.types import Document, Epoch, Hit, Scores, digest
 
 ADDED = 100
@@ -72,7 +72,7 @@ class Learned:
     def rank(self, near: Near, hits: Sequence[Hit], k: int, leave: Leave, *, limited: bool) -> list[Hit]:
         """An engine's results with what was learned. near: what compare says; limited: whether the caller may be shown
         less than all."""
-        scored = self.score(near, hits, leave, limited=limited)
+        scored = self.score(near, hits, k, leave, limited=limited)
         changed = np.flatnonzero(scored.after != scored.base)
         if not len(changed):
             return list(hits[:k])
@@ -89,8 +89,8 @@ class Learned:
                 ranked.append((-float(scored.after[place]), len(hits) + place, hit))
         return [hit for _, _, hit in sorted(ranked, key=lambda one: one[:2])[:k]]
 
-    def score(self, near: Near, hits: Sequence[Hit], leave: Leave, *, limited: bool) -> Scored:
-        """What every touched document scores that the engine returned or that may be added."""
+    def score(self, near: Near, hits: Sequence[Hit], k: int, leave: Leave, *, limited: bool) -> Scored:
+        """What every touched document scores that the engine returned, or that may be added to the first k."""
         choice, base = self.plan.choice, np.zeros(len(self.ids))
         shares = _scale(hits).shares([hit.score for hit in hits])
         there, speaks = np.zeros(len(self.ids), bool), np.ones(len(self.ids), bool)
@@ -99,7 +99,11 @@ class Learned:
             if place is not None:
                 base[place], there[place], speaks[place] = share, True, self._holds(place, hit.document)
         parts = Parts(*(table[0] for table in weigh(self.teaching, near.weighed[None], choice)))
-        added = self._add(parts, there, leave)
+        least = float(shares[k - 1]) if len(hits) >= k and not choice.demotion else 0.0
+        wanted = self._candidates(parts, there, least)
+        wanted += [at for at in self._nearest(near) if limited and not there[at] and at not in wanted]
+        allowed = leave([self.ids[at] for at in wanted])
+        added = {self.place[id]: document for id, document in allowed.items()}
         visible = there.copy()
         visible[list(added)] = True
         hidden = self._hidden(visible) if limited else ()
@@ -108,18 +112,23 @@ class Learned:
         after = gate(base, combine(base, parts, choice, opening.penalty), opening.share)
         return Scored(base, np.where(visible & speaks, after, base), parts, opening, added)
 
-    def _add(self, parts: Parts, there: NDArray[np.bool_], leave: Leave) -> dict[int, Document]:
-        """Documents that the engine did not return, the best by what was taught first, as far as they may be shown."""
-        choice = self.plan.choice
-        worth = np.where(there, -np.inf, combine(np.zeros(len(there)), parts, choice, 0.0))
-        best = np.argsort(-worth, kind="stable")[:ADDED]
-        allowed = leave([self.ids[at] for at in best.tolist() if worth[at] > 0])
-        return {self.place[id]: document for id, document in allowed.items()}
+    def _candidates(self, parts: Parts, there: NDArray[np.bool_], least: float) -> list[int]:
+        """Documents that the engine did not return and that may score more than this, the best first."""
+        worth = np.where(there, -np.inf, combine(np.zeros(len(there)), parts, self.plan.choice, 0.0))
+        some = np.flatnonzero(worth > least)
+        return [int(at) for at in some[np.argsort(-worth[some], kind="stable")[:ADDED]]]
+
+    def _nearest(self, near: Near) -> list[int]:
+        """The documents of the taught questions that the gate looks at."""
+        known = self.teaching.known
+        best = np.argsort(-near.usual[known.texts], kind="stable")[:NEAREST]
+        return sorted(set[int]().union(*(known.documents[at] for at in best.tolist())))
 
     def _hidden(self, visible: NDArray[np.bool_]) -> list[int]:
         """Taught questions about no document that the caller may see: they say nothing to this caller."""
-        seen = set(np.flatnonzero(visible).tolist())
-        return [at for at, documents in enumerate(self.teaching.known.documents) if seen.isdisjoint(documents)]
+        right = self.teaching.right
+        seen = np.unique(right.texts[visible[right.documents]])
+        return [int(at) for at in np.flatnonzero(~np.isin(self.teaching.known.texts, seen))]
 
     def _holds(self, place: int, document: Document) -> bool:
         """Whether a document still has the text that it was taught with, as far as both are known."""
@@ -137,8 +146,3 @@ def _scale(hits: Sequence[Hit]) -> Scale:
 
 def _unscaled(scale: Scale, share: float) -> float:
     return float(scale.scores(np.array([share]))[0])
-
-
-def ranks(hits: Sequence[Hit], ids: Collection[str]) -> dict[str, int]:
-    """The rank of some documents among hits, from 1 on."""
-    return {hit.id: at for at, hit in enumerate(hits, 1) if hit.id in ids}

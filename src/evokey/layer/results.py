@@ -70,6 +70,8 @@ def _rank(found: Mapping[str, tuple[Document, float | None]]) -> list[Hit]:
 
 
 def _read(one: Any) -> tuple[Document, float | None]:
+    if type(one) is tuple and len(one) == 2:  # most results are
+        return Document(_id(one[0]), ""), None if one[1] is None else _score(*one)
     if isinstance(one, str | int | np.integer) and not isinstance(one, bool):
         return Document(_id(one), ""), None
     if isinstance(one, Mapping):

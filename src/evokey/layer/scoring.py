@@ -4,8 +4,8 @@
     pull      Σ over the document's taught questions of their weight times their likeness to the question
     recall    the largest of these likenesses
     score     the better of  base + λ pull − γ push  and  2 (recall − δ);  what that is above the base counts as far as
-              the gate is open. For a question that was taught in the same words δ vanishes, and the second is (2 + λ)
-              times the recall: more than any pull
+              the gate is open. For a question that was taught in the same words δ vanishes, and its documents score
+              1 + λ more: more than any pull gives to others
 
 A likeness counts by a power: the larger it is, the more only near questions say.
 """
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evokey.layer.teaching import Teaching
+from evokey.search.gate import SAME
 from evokey.search.overlay import greatest
 from evokey.types import Choice, Scores
 
@@ -74,6 +75,7 @@ class Parts(NamedTuple):
 
     pull: Table
     push: Table
+    """One column of zeros where no document was wrong for anything."""
     recall: Table
     """−inf for documents that were right for nothing."""
 
@@ -92,7 +94,8 @@ def weigh(teaching: Teaching, likeness: Scores, choice: Choice) -> Parts:
     """likeness: questions × texts."""
     near = likeness**choice.kernel
     recall = greatest(near[:, teaching.right.texts], teaching.starts)
-    return Parts(near @ teaching.pull(choice.spread).T, near @ teaching.push.T, recall)
+    pull, push = teaching.pull(choice.spread), teaching.push
+    return Parts((pull @ near.T).T, (push @ near.T).T if push.nnz else np.zeros((len(near), 1)), recall)
 
 
 def combine(base: Table, parts: Parts, choice: Choice, penalty: Table | float) -> Table:
@@ -100,12 +103,9 @@ def combine(base: Table, parts: Parts, choice: Choice, penalty: Table | float) -
     found = base + choice.step * parts.pull - choice.demotion * parts.push
     if choice.penalty is None:
         return np.asarray(found)
-    return np.asarray(np.maximum(found, recall_score(parts.recall, choice, penalty)))
-
-
-def recall_score(recall: Table, choice: Choice, penalty: Table | float) -> Table:
-    """By the nearest taught question alone."""
-    return np.asarray((RECALL + (1 - penalty) * choice.step) * (recall - (choice.penalty or 0.0) * penalty))
+    same = np.clip((parts.recall - SAME) / (1 - SAME), 0.0, 1.0)
+    found = np.maximum(found, RECALL * (parts.recall - choice.penalty * penalty))
+    return np.asarray(found + (1 - penalty) * (1 + choice.step) * same)
 
 
 def gate(base: Table, learned: Table, share: Table | float) -> Table:

@@ -70,7 +70,14 @@ class Teaching:
     def pull(self, spread: float) -> sparse.csr_array:
         """Documents × texts: how much each text counts for a document. A document of one lesson has half of what many
         lessons give."""
-        return self._shrink(self.right, self.right.grades * self.right.credited.astype(np.float64) ** -spread)
+        if spread not in self._pulls:
+            weights = self.right.grades * self.right.credited.astype(np.float64) ** -spread
+            self._pulls[spread] = self._shrink(self.right, weights)
+        return self._pulls[spread]
+
+    @cached_property
+    def _pulls(self) -> dict[float, sparse.csr_array]:
+        return {}
 
     @cached_property
     def push(self) -> sparse.csr_array:

@@ -164,6 +164,7 @@ class Prepared:
             return np.take_along_axis(table, columns, axis=1)
 
         self.there, self.base, self.relevant = there, take(trial.base), take(trial.relevant)
-        self.parts = Parts(*(take(one) for one in parts))
+        push = take(parts.push) if parts.push.shape == parts.pull.shape else parts.push
+        self.parts = Parts(take(parts.pull), push, take(parts.recall))
         gains = np.concatenate([np.where(there, self.relevant, 0.0), trial._gains], axis=1).astype(np.float32)
         self.ndcg = TableNdcg(gains, trial._ideals)

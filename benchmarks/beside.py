@@ -1,0 +1,164 @@
+"""Beside another search: how much of a memory's gain a layer keeps that sees only the engine's ids and scores.
+
+    python benchmarks/beside.py DATA_DIR --out FILE [--only SET …] [--engine bm25 hybrid] [--seeds 3]
+
+The engine is an untaught index: BM25 alone, or the default hybrid. Half of a set's questions teach, once the memory
+itself (embedded) and once a layer beside the untaught one; both are asked the same other half. Questions that share a
+right document with a taught one are reported apart from those that share none (unrelated), and from questions of
+another set, which another index answers behind the same search function (elsewhere). A run that is in FILE already is
+not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+import evokey
+from evokey.bench import measures, protocols
+from evokey.bench.data import Dataset, load
+from evokey.bench.lab import Lab
+from evokey.bench.protocols import Question
+from evokey.bench.runs import write_json
+
+ENGINES = ("bm25", "hybrid")
+MOST = 1_500
+"""Judged questions of a set that take part."""
+ELSEWHERE = 150
+"""Questions of another set."""
+Groups = Mapping[str, Sequence[Question]]
+Search = Callable[[str, int], list[evokey.Hit]]
+
+
+def sets(folder: Path) -> list[str]:
+    """Sets that have documents, those with few first."""
+    found = [path.parent for path in folder.glob("*/corpus.jsonl")]
+    return [path.name for path in sorted(found, key=lambda path: (path / "corpus.jsonl").stat().st_size)]
+
+
+def strip(question: Question) -> Question:
+    """As a search is asked."""
+    return Question(question.id, question.text.strip(), question.grades, question.excluded)
+
+
+def engine_of(memory: evokey.Memory, other: evokey.Memory, groups: Groups) -> Search:
+    """One search function over two indexes: questions of the other set are answered by its own."""
+    foreign = {one.text for one in groups["elsewhere"]}
+    excluded = {one.text: one.excluded for some in groups.values() for one in some}
+
+    def search(query: str, k: int) -> list[evokey.Hit]:
+        index, hidden = (other if query in foreign else memory), excluded.get(query, frozenset())
+        return [hit for hit in index.search(query, k + len(hidden)) if hit.id not in hidden][:k]
+
+    return search
+
+
+def quality(search: Search, groups: Groups) -> dict[str, float | None]:
+    """nDCG@10 of each group."""
+
+    def rank(question: Question, k: int) -> list[str]:
+        return [hit.id for hit in search(question.text, k)]
+
+    values = {name: measures.quality(rank, some) for name, some in groups.items()}
+    return {name: fmean(found.values()) if found else None for name, found in values.items()}
+
+
+def lessons(questions: Sequence[Question]) -> list[dict[str, Any]]:
+    return [
+        {"query": one.text, "relevant": {id: one.grades[id] for id in sorted(one.right)}}
+        for one in questions
+        if one.right
+    ]
+
+
+def milliseconds(search: Search, questions: Sequence[Question]) -> float:
+    """The median of one search."""
+    taken = []
+    for one in questions:
+        began = time.perf_counter()
+        search(one.text, 10)
+        taken.append(1000 * (time.perf_counter() - began))
+    return median(taken)
+
+
+def run(lab: Lab, other: Lab, seed: int, folder: Path) -> dict[str, Any]:
+    split = protocols.split(lab.data, "holdout", rate=0.5, seed=seed, most=MOST)
+    split = protocols.Split(tuple(map(strip, split.taught)), tuple(map(strip, split.tested)))
+    said = {one.text for one in (*split.taught, *split.tested)}
+    foreign = [strip(one) for one in protocols.shuffle(protocols.questions(other.data), seed)]
+    groups = {**split.groups(), "elsewhere": [one for one in foreign if one.text not in said][:ELSEWHERE]}
+    taught = lessons(split.taught)
+    with lab.memory() as engine, other.memory() as second, lab.memory() as embedded:
+        search = engine_of(engine, second, groups)
+        before = quality(search, groups)
+        embedded.feedback_many(taught)
+        began = time.perf_counter()
+        embedded.evolve()
+        seconds = [time.perf_counter() - began]
+        after = quality(engine_of(embedded, second, groups), groups)
+        with evokey.beside(search, folder) as layer:
+            layer.feedback_many(taught)
+            began = time.perf_counter()
+            report = layer.evolve()
+            seconds.append(time.perf_counter() - began)
+            learned = quality(layer.search, groups)
+            some = list(groups["untaught"])[:150]
+            speed = {
+                "engine, 10 results": milliseconds(search, some),
+                "engine, 100 results": milliseconds(lambda query, _: search(query, 100), some),
+                "layer, near": milliseconds(layer.search, some),
+                "layer, far": milliseconds(layer.search, list(groups["elsewhere"])),
+            }
+    return {
+        "quality": {name: [before[name], after[name], learned[name]] for name in groups},
+        "questions": {name: len(some) for name, some in groups.items()},
+        "evolve_seconds": [round(one, 2) for one in seconds],
+        "milliseconds": {name: round(one, 3) for name, one in speed.items()},
+        "report": {key: value for key, value in report.to_dict().items() if key in ("choice", "weights", "reach")},
+    }
+
+
+def show(key: str, run: Mapping[str, Any]) -> None:
+    parts = [
+        f"{name} {scores[0]:.3f} → embedded {scores[1]:.3f}, beside {scores[2]:.3f}"
+        for name, scores in run["quality"].items()
+        if scores[0] is not None
+    ]
+    print(f"{key}: {'; '.join(parts)}; {run['milliseconds']}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--engine", nargs="+", default=ENGINES, choices=ENGINES)
+    parser.add_argument("--seeds", type=int, default=3)
+    options = parser.parse_args()
+    names, loaded = sets(options.data), dict[str, Dataset]()
+    found: dict[str, Any] = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
+
+    def lab(name: str, engine: str, place: Path) -> Lab:
+        loaded[name] = loaded.get(name) or load(str(options.data / name))
+        return Lab(loaded[name], engine, place)
+
+    with tempfile.TemporaryDirectory() as scratch:
+        for number, (name, engine) in enumerate((name, engine) for name in names for engine in options.engine):
+            for seed in range(options.seeds):
+                key, other = f"{name} {engine} {seed}", next(one for one in names if one != name)
+                if key in found or (options.only and name not in options.only):
+                    continue
+                labs = [lab(one, engine, Path(scratch)) for one in (name, other)]
+                found[key] = run(*labs, seed, Path(scratch) / f"layer-{number}-{seed}")
+                write_json(options.out, found, indent=1)
+                show(key, found[key])
+
+
+if __name__ == "__main__":
+    main()
