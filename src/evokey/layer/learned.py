@@ -77,15 +77,16 @@ class Learned:
         if not len(changed):
             return list(hits[:k])
         scale, moved = _scale(hits), dict(zip(changed.tolist(), scored.after[changed].tolist(), strict=True))
-        shares = scale.shares([hit.score for hit in hits])
+        shares, scores = scale.shares([hit.score for hit in hits]), scale.scores(scored.after)
         ranked: list[tuple[float, int, Hit]] = []
         for at, hit in enumerate(hits):
-            share = moved.get(self.place.get(hit.id, -1))
-            new = hit if share is None else Hit(hit.id, _unscaled(scale, share), hit.document)
+            place = self.place.get(hit.id, -1)
+            share = moved.get(place)
+            new = hit if share is None else Hit(hit.id, float(scores[place]), hit.document)
             ranked.append((-float(shares[at] if share is None else share), at, new))
         for place, document in scored.added.items():
             if scored.after[place] > 0:
-                hit = Hit(document.id, _unscaled(scale, float(scored.after[place])), document)
+                hit = Hit(document.id, float(scores[place]), document)
                 ranked.append((-float(scored.after[place]), len(hits) + place, hit))
         return [hit for _, _, hit in sorted(ranked, key=lambda one: one[:2])[:k]]
 
@@ -142,7 +143,3 @@ def content(document: Document) -> str:
 
 def _scale(hits: Sequence[Hit]) -> Scale:
     return Scale.of([hit.score for hit in hits], DEPTH)
-
-
-def _unscaled(scale: Scale, share: float) -> float:
-    return float(scale.scores(np.array([share]))[0])

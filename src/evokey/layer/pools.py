@@ -26,7 +26,7 @@ NAME = "engine"
 """What the pools are stored under."""
 CONTENT = "content"
 """The name of a text's hash among the metadata of its row."""
-RECENT = 256
+RECENT = 100
 """Searches whose results are remembered, for the feedback that may follow."""
 
 
@@ -46,11 +46,11 @@ Filters = Mapping[str, Any]
 class EnginePools:
     engine: Engine
     ledger: Ledger
-    _recent: OrderedDict[str, tuple[Filters, list[PoolEntry]]] = field(default_factory=OrderedDict, init=False)
+    _recent: OrderedDict[str, tuple[Filters, Sequence[Hit]]] = field(default_factory=OrderedDict, init=False)
 
     def note(self, query: str, filters: Filters, hits: Sequence[Hit]) -> None:
         """A search returned this: if feedback follows, the engine need not be asked again."""
-        self._recent[query] = filters, _entries(hits)
+        self._recent[query] = filters, hits
         self._recent.move_to_end(query)
         while len(self._recent) > RECENT:
             self._recent.popitem(last=False)
@@ -69,7 +69,7 @@ class EnginePools:
         for query, filters in asked:
             known = self._recent.get(query)
             if known is not None and known[0] == filters:
-                found.append(known[1])
+                found.append(_entries(known[1]))
                 continue
             found.append(self._ask(query, filters) if works else None)
             works = works and found[-1] is not None

@@ -83,7 +83,8 @@ def _read(one: Any) -> tuple[Document, float | None]:
     if hasattr(one, "id"):
         own = getattr(one, "document", None)
         if isinstance(own, Document):
-            return replace(own, id=_id(one.id)), _score(one.id, one.score)
+            id = _id(one.id)
+            return own if own.id == id else replace(own, id=id), _score(id, one.score)
         return _of_fields(lambda name: getattr(one, name, None))
     raise InvalidResults(f"a search function returns {SHAPES}; {shown(one)} is none of these")
 
