@@ -42,7 +42,7 @@ SHARPNESS = (0.0, 1.0, 2.0, 4.0)
 DEMOTIONS = (0.5, 1.0, 2.0)
 GROUPS = 3
 """Ways to weigh likeness (encoders and power) that are tried with everything else."""
-MAX_LOSS, DOUBT = 0.01, 0.75
+MAX_LOSS, DOUBT = 0.01, 0.5
 """The share of their nDCG that unrelated questions may lose, beyond so many standard errors."""
 FINDS_LITTLE = 0.1
 """Where the engine's own nDCG is below this, there is little to lose."""
@@ -144,15 +144,13 @@ class Fit:
         return max((float(found.expected[plan].mean()) for plan in plans if plan in found.expected), default=-np.inf)
 
     def _loss(self, found: Populations[Plan], plan: Plan) -> float:
-        """The share of their nDCG that unrelated questions lose: held-out ones, and simulated ones while these are
-        few."""
-        real, both = ~self._related, (found.held_out, found.as_unrelated)
-        gains = [some[plan] - some[self.untaught] for some in both]
-        trusted = float(real.sum()) / (float(real.sum()) + FEW_UNRELATED)
-        gain = (trusted * float(gains[0][real].mean()) if real.any() else 0.0) + (1 - trusted) * float(gains[1].mean())
-        noise = DOUBT * float(gains[1].std()) / np.sqrt(len(gains[1]))
-        before = float(found.held_out[self.untaught].mean())
-        return float(-(gain + noise) / before) if before >= FINDS_LITTLE else 0.0
+        """The share of their nDCG that unrelated held-out questions lose, beyond doubt; 0 where too few say so."""
+        real, before = ~self._related, float(found.held_out[self.untaught].mean())
+        if real.sum() < FEW_UNRELATED or before < FINDS_LITTLE:
+            return 0.0
+        gains = (found.held_out[plan] - found.held_out[self.untaught])[real]
+        doubt = DOUBT * float(gains.std()) / np.sqrt(len(gains))
+        return float(-(gains.mean() + doubt) / before)
 
     def _populate(self, plans: Sequence[Plan]) -> Populations[Plan]:
         """What each plan means to everybody, without those that make a protected question worse."""
