@@ -54,6 +54,15 @@ fuzz-files: $(VENV)/dev  ## Read 5,000 damaged files of every kind; makes benchm
 fuzz-http: $(VENV)/dev  ## Send thousands of generated requests to the service; makes benchmarks/results/fuzz-http.json (minutes)
 	@EVOKEY_HTTP_CASES=8000 EVOKEY_HTTP_RESULT=benchmarks/results/fuzz-http.json $(BIN)/python -m pytest tests/serve/test_openapi.py
 
+ratings: $(VENV)/dev  ## What votes alone teach (docs/service.md); makes benchmarks/results/ratings.json (minutes; needs the data sets in ../shared/data)
+	@$(BIN)/python benchmarks/ratings.py $(addprefix ../shared/data/,pubmedqa_l cranfield scifact nfcorpus locomo10 climate_fever_evidence) --out benchmarks/results/ratings.json
+
+comparing: $(VENV)/dev  ## Compare epochs by simulated clicks (docs/service.md); makes benchmarks/results/comparing.json (minutes; needs the data sets)
+	@$(BIN)/python benchmarks/comparing.py $(addprefix ../shared/data/,cranfield scifact nfcorpus locomo10) --each 50 --out benchmarks/results/comparing.json
+
+load: $(VENV)/dev  ## The service under load (docs/service.md); makes benchmarks/results/load.json (6 minutes; needs the data sets)
+	@$(BIN)/python benchmarks/load.py ../shared/data/scifact --out benchmarks/results/load.json
+
 filters: $(VENV)/dev  ## Time filters among 260,000 documents; makes benchmarks/results/filters.json (minutes)
 	@$(BIN)/python benchmarks/filters.py
 
@@ -87,4 +96,4 @@ bench: $(VENV)/dev  ## Make benchmarks/results again, and the tables of README a
 clean:  ## Remove what was made
 	rm -rf $(VENV) dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http filters lint package site bench clean shared-load engines
+.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http ratings comparing load filters lint package site bench clean shared-load engines

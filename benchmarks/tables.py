@@ -23,6 +23,7 @@ import passage_tables
 import prices
 import quality
 import scaling_tables
+import service_tables
 from results import READ, RESULTS, better, read, table
 
 ROOT = Path(__file__).parents[1]
@@ -318,6 +319,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **prices.TABLES,
     **passage_tables.TABLES,
     **scaling_tables.TABLES,
+    **service_tables.TABLES,
 }
 
 

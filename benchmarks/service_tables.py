@@ -1,0 +1,73 @@
+"""The tables of docs/service.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from results import read, table
+
+NAMES = {
+    "cranfield": "Cranfield", "scifact": "SciFact", "nfcorpus": "NFCorpus", "locomo10": "LoCoMo",
+    "climate_fever_evidence": "Climate-FEVER evidence",
+}  # fmt: skip
+
+
+def ratings() -> str:
+    rows = []
+    for name, one in read("ratings.json")["sets"].items():
+        row = [NAMES[name], f"{one['upvotes']:.0f} / {one['downvotes']:.0f}"]
+        for part in ("held out", "taught"):
+            figures = (one[f"{way}, {part}"] for way in ("untaught", "ratings", "labels"))
+            row += [" / ".join(f"{figure:.3f}" for figure in figures), f"{one[f'share, {part}']:.0%}"]
+        rows.append(row)
+    heads = [
+        "held-out queries: untaught / ratings / labels",
+        "share",
+        "taught queries: untaught / ratings / labels",
+        "share",
+    ]
+    return table(["set", "votes up / down", *heads], rows)
+
+
+def comparing() -> str:
+    told = read("comparing.json")
+    rows = []
+    for name, one in told["sets"].items():
+        null, held = one["null"], one["held-out queries"]
+        mixed = one["all queries, 5%"]
+        rows.append(
+            [NAMES[name], f"{null['wins']} of {null['comparisons']}", f"{held['gain']:+.1%}", f"{held['power']:.0%}",
+             f"{mixed['power']:.0%}"]
+        )  # fmt: skip
+    null = told["null"]
+    rows.append(["together", f"{null['wins']} of {null['comparisons']} ({null['share']:.1%})", "", "", ""])
+    heads = [
+        "wins without a difference",
+        "gain on held-out queries",
+        "power there",
+        "power at +5 % on some of all queries",
+    ]
+    return table(["set", *heads], rows)
+
+
+def load() -> str:
+    told = read("load.json")
+    loop, size, lessons = told["open_loop"], told["memory_mb"], told["lessons"]
+    rows = [
+        ["one search, Memory.search", f"{told['overhead']['memory_ms']:.1f} ms"],
+        ["the same over HTTP", f"{told['overhead']['http_ms']:.1f} ms (+{told['overhead']['more_ms']:.1f} ms)"],
+        ["capacity, closed loop", f"{told['capacity_per_second']:.0f} requests/s"],
+        [f"open loop, {loop['seconds']:.0f} s at {loop['rate']:.0f}/s: errors", f"{loop['errors']}"],
+        ["search p50 / p95 / p99", latency(loop["search"])],
+        ["feedback p50 / p95 / p99", latency(loop["feedback"])],
+        ["lessons acknowledged / missing afterwards", f"{lessons['acknowledged']:,} / {lessons['missing']}"],
+        ["memory of the process, begin / middle / end", " / ".join(f"{size[at]:.0f}" for at in ("begin", "middle", "end")) + " MB"],
+    ]  # fmt: skip
+    return table([f"{told['set']}, {told['documents']:,} documents, {told['processors']} processors", ""], rows)
+
+
+def latency(one: dict[str, float]) -> str:
+    return f"{one['p50_ms']:.0f} / {one['p95_ms']:.0f} / {one['p99_ms']:.0f} ms (p99 = {one['p99_by_p50']:.1f} × p50)"
+
+
+TABLES: dict[str, Callable[[], str]] = {"ratings": ratings, "comparing": comparing, "load": load}
