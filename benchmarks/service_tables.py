@@ -10,6 +10,7 @@ NAMES = {
     "cranfield": "Cranfield", "scifact": "SciFact", "nfcorpus": "NFCorpus", "locomo10": "LoCoMo",
     "climate_fever_evidence": "Climate-FEVER evidence",
 }  # fmt: skip
+AT = ("begin", "middle", "end")
 
 
 def ratings() -> str:
@@ -61,7 +62,7 @@ def load() -> str:
         ["search p50 / p95 / p99", latency(loop["search"])],
         ["feedback p50 / p95 / p99", latency(loop["feedback"])],
         ["lessons acknowledged / missing afterwards", f"{lessons['acknowledged']:,} / {lessons['missing']}"],
-        ["memory of the process, begin / middle / end", " / ".join(f"{size[at]:.0f}" for at in ("begin", "middle", "end")) + " MB"],
+        ["memory of the process, begin / middle / end", " / ".join(f"{size[at]:.0f} MB" for at in AT)],
     ]  # fmt: skip
     return table([f"{told['set']}, {told['documents']:,} documents, {told['processors']} processors", ""], rows)
 

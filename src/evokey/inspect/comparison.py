@@ -2,7 +2,7 @@
 
 An impression is won by the epoch that brought more of what was clicked or credited. Impressions of one query are alike,
 so they are counted as one cluster: the interval is that of a mean with standard errors clustered by query. A query
-counts as ten impressions at the most: one that everybody asks, or that somebody asks all day, decides nothing alone.
+counts as five impressions at the most: one that everybody asks, or that somebody asks all day, decides nothing alone.
 Measured with a simulated clicker: benchmarks/comparing.py.
 """
 
@@ -18,9 +18,9 @@ from scipy import stats
 
 from evokey.types import Rating, Shown
 
-CONFIDENCE = 0.95
-"""Of the interval. Who looks again and again, and stops at the first win, is wrong more often than once in twenty."""
-MOST = 10
+CONFIDENCE = 0.97
+"""Of the interval. Who looks again and again, and stops at the first win, is wrong more often than that says."""
+MOST = 5
 """Impressions of one query that count in full; more share the weight of so many."""
 LEAST = 20
 """Queries with a click below which nobody is said to win."""
@@ -38,7 +38,7 @@ class Comparison:
     """Impressions won by the epoch, and by the other."""
     losses: int
     margin: float
-    """Mean of +1 for a win and -1 for a loss, ties 0; a query counts ten times at the most."""
+    """Mean of +1 for a win and -1 for a loss, ties 0; a query counts five times at the most."""
     low: float
     high: float
     winner: int | None
