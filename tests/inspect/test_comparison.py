@@ -26,7 +26,7 @@ def test_chance_wins_about_as_often_as_the_interval_says() -> None:
 
 
 def test_few_queries_decide_nothing() -> None:
-    assert judge(1, 0, "interleaved", impressions(10, 100, 1.0)).winner is None
+    assert judge(1, 0, "interleaved", impressions(8, 100, 1.0)).winner is None
 
 
 def test_one_query_that_is_asked_all_day_decides_nothing() -> None:

@@ -22,7 +22,7 @@ CONFIDENCE = 0.97
 """Of the interval. Who looks again and again, and stops at the first win, is wrong more often than that says."""
 MOST = 5
 """Impressions of one query that count in full; more share the weight of so many."""
-LEAST = 20
+LEAST = 10
 """Queries with a click below which nobody is said to win."""
 
 
