@@ -31,7 +31,7 @@ ORDER = [
     ["demo", "inspect.accounting", "inspect.doctor", "inspect.migrate", "loop.thinker"],
     ["client", "serve"],
     ["frameworks", "mcp"],
-    ["bench"],
+    ["bench", "feedback"],
     ["cli"],
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

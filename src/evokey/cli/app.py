@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,11 +11,10 @@ import typer
 from rich.markup import escape
 
 import evokey
-from evokey import checks, ingest
-from evokey.cli import adding, allow, bench, lessons, loop, mcp, screen, serving, travel
+from evokey.cli import adding, allow, bench, feedback, lessons, loop, mcp, screen, serving, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
-from evokey.cli.options import HERE, App, AsJson, At, Reader, Where, component, existing, filter_of, parse_grade
+from evokey.cli.options import HERE, App, AsJson, At, Reader, Where, component, existing, filter_of
 from evokey.errors import InvalidInput
 from evokey.inspect import accounting
 from evokey.registry import Named
@@ -33,8 +31,6 @@ app = App(
 )
 LLM_COUNTERS = ("calls", "calls_saved", "false_hits", "tokens", "money")
 """What stats shows only where a language model was called, or a call was saved."""
-EXPORTED = {"number", "verifier", "time", "held"}
-"""What an exported lesson says beside what feedback takes: it is recorded again, and on hold if it was."""
 
 
 def main() -> None:
@@ -167,66 +163,6 @@ def _fields(document: Document) -> dict[str, Any]:
 
 
 @app.command()
-def feedback(
-    query: Annotated[str | None, typer.Argument(help="The question.")] = None,
-    relevant: Annotated[
-        list[str] | None, typer.Option("-r", "--relevant", help="Id of a right document; id=2 gives it a grade.")
-    ] = None,
-    irrelevant: Annotated[list[str] | None, typer.Option("-w", "--irrelevant", help="Id of a wrong document.")] = None,
-    unit: Annotated[list[str] | None, typer.Option(help="An expansion unit that helped.")] = None,
-    actor: Annotated[str | None, typer.Option(help="Who gives this feedback; can be forgotten later.")] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            help="Many lessons: JSONL with query, relevant, irrelevant, units, actor; or what lessons --export wrote."
-        ),
-    ] = None,
-    at: At = HERE,
-    as_json: AsJson = False,
-) -> None:
-    """Record which documents were right or wrong for a question. The next evolve learns from it."""
-    with screen.report_errors(as_json), existing(at) as memory:
-        if (query is None) == (file is None) or (file and (relevant or irrelevant or unit)):
-            raise InvalidInput("give a question with --relevant or --irrelevant, or --file with many lessons")
-        said = _lessons(file, actor) if file else [_lesson(query or "", relevant, irrelevant, unit, actor)]
-        waiting = [bool(one.pop("held", False)) for one in said]
-        with closing(screen.track(said, "teaching", as_json, len(said))) as tracked:
-            taught = memory.feedback_many(tracked)
-        if any(waiting):
-            memory.hold(lesson.number for lesson, held in zip(taught, waiting, strict=True) if held)
-        if as_json:
-            screen.emit({"lessons": [lesson.number for lesson in taught]})
-            return
-        screen.say(f"recorded {screen.several(len(taught), 'lesson')}; learn from them with: evokey evolve")
-
-
-def _lesson(
-    query: str, relevant: list[str] | None, irrelevant: list[str] | None, units: list[str] | None, actor: str | None
-) -> dict[str, Any]:
-    grades = dict(parse_grade(one) for one in relevant or [])
-    return {"query": query, "relevant": grades, "irrelevant": irrelevant or [], "units": units, "actor": actor}
-
-
-def _lessons(file: Path, actor: str | None) -> list[dict[str, Any]]:
-    """The lessons of a JSONL file, each checked as far as the file alone can tell."""
-    if not file.is_file():
-        raise InvalidInput(f"{file} does not exist; --file takes JSONL with one lesson a line")
-    known = {"query", "relevant", "irrelevant", "units", "actor"}
-    found = []
-    for where, lesson in ingest.records(file):
-        if "query" not in lesson or set(lesson) - known - EXPORTED:
-            raise InvalidInput(f"{where}: a lesson has query and some of {', '.join(sorted(known))}")
-        try:
-            checks.query(lesson["query"])
-            checks.grades(lesson.get("relevant", ()), lesson.get("irrelevant", ()))
-            checks.units(lesson.get("units", ()))
-        except InvalidInput as error:
-            raise InvalidInput(f"{where}: {error}") from error
-        found.append({"actor": actor, **{name: lesson[name] for name in (*known, "held") if name in lesson}})
-    return found
-
-
-@app.command()
 def evolve(
     at: At = HERE,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would happen; publish nothing.")] = False,
@@ -343,6 +279,7 @@ app.add_typer(serving.api_keys, name="api-keys")
 for command in (
     adding.add,
     demo,
+    *feedback.COMMANDS,
     *loop.COMMANDS,
     *mcp.COMMANDS,
     *lessons.COMMANDS,

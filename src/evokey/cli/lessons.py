@@ -19,6 +19,7 @@ from evokey.types import Lesson
 
 SHOWN = 50
 """Lessons that are listed on a screen: the newest."""
+FORMS = ("jsonl", "csv", "qrels")
 
 
 def lessons(
@@ -35,6 +36,10 @@ def lessons(
     ] = False,
     release: Annotated[bool, typer.Option("--release", help="Release these lessons.")] = False,
     export: Annotated[Path | None, typer.Option(help="Write these lessons into a JSONL file, one per line.")] = None,
+    form: Annotated[
+        str,
+        typer.Option("--as", help="With --export: jsonl; or judgements of documents alone, as csv or (TREC) qrels."),
+    ] = "jsonl",
     at: At = HERE,
     as_json: AsJson = False,
 ) -> None:
@@ -46,7 +51,7 @@ def lessons(
         if hold or release:
             _move(memory, found, hold, release, as_json)
         elif export is not None:
-            _export(found, export, as_json)
+            _export(found, export, form, as_json)
         elif as_json:
             screen.emit([one.to_dict() for one in found])
         else:
@@ -72,16 +77,30 @@ def _move(memory: Memory, found: Sequence[Lesson], hold: bool, release: bool, as
     screen.say(f"{screen.several(count, 'lesson')} {done}; in effect with the next: evokey evolve")
 
 
-def _export(found: Sequence[Lesson], to: Path, as_json: bool) -> None:
+def _export(found: Sequence[Lesson], to: Path, form: str, as_json: bool) -> None:
+    if form not in FORMS:
+        raise InvalidInput(f"--as is one of {', '.join(FORMS)}, not {form[:80]!r}")
+    judgements = None
+    if form == "jsonl":
+        _write_lines(found, to)
+    else:
+        from evokey.feedback import judgments
+
+        judgements = judgments.write(to, found, form)
+    if as_json:
+        more = {} if judgements is None else {"judgements": judgements}
+        screen.emit({"exported": len(found), "to": str(to), **more})
+        return
+    of = "" if judgements is None else f", as {screen.several(judgements, 'judgement')},"
+    screen.say(f"wrote {screen.several(len(found), 'lesson')}{of} into {escape(str(to))}")
+
+
+def _write_lines(found: Sequence[Lesson], to: Path) -> None:
     lines = [json.dumps(one.to_dict(), ensure_ascii=False) for one in found]
     try:
         to.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     except OSError as error:
         raise InvalidInput(f"{to} cannot be written ({error}); name another file") from error
-    if as_json:
-        screen.emit({"exported": len(found), "to": str(to)})
-        return
-    screen.say(f"wrote {screen.several(len(found), 'lesson')} into {escape(str(to))}")
 
 
 def _show(found: Sequence[Lesson]) -> None:

@@ -3,6 +3,9 @@
 Position-based model: P(click) = P(seen at the rank) · P(relevant). A click at a rank seen with probability p counts
 1/p, so that the mean over many showings is the relevance wherever the document stood (inverse propensity weighting).
 Rare clicks at the bottom weigh much; the clip bounds them, and so trades a bias downwards for less noise.
+
+A log of many showings needs no weights: over_expected compares the clicks of each document with those that its ranks
+let one expect (clicks over expected clicks), and names the documents that got more than chance explains.
 """
 
 from __future__ import annotations
@@ -11,6 +14,9 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betainc
 
 from evokey.errors import InvalidInput
 
@@ -107,3 +113,50 @@ def estimate(log: Sequence[Showing], *, rounds: int = 100, least: float = 0.01) 
         seen = {rank: mass / total for rank, (mass, total) in rank_sums.items()}
     top = max(seen.values())
     return PositionBias(seen=tuple(max(seen.get(rank, 0.0) / top, least) for rank in range(1, max(seen) + 1)))
+
+
+def over_expected(
+    log: Sequence[Showing], *, bias: PositionBias | None = None, rate: float = 0.1
+) -> dict[tuple[str, str], float]:
+    """Queries and documents with more clicks than their ranks let one expect; how many times more.
+
+    A rank's expected clicks are its mean in the log (Zhang and Jones, 2007), or, with a bias, the share of looks that
+    led to a click times the looks at the rank. A pair is named if a binomial test says that its clicks are no chance,
+    where at most `rate` of all named pairs may be chance (Benjamini and Hochberg, 1995): so random clicks name next
+    to none.
+    """
+    if not 0 < rate < 1:
+        raise InvalidInput(f"rate is between 0 and 1, not {rate}")
+    chances = _click_rates(log, bias)
+    counts: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    for showing in log:
+        for rank, id in enumerate(dict.fromkeys(showing.shown), 1):
+            counted = counts[showing.query, id]
+            counted[0] += 1
+            counted[1] += id in showing.clicked
+            counted[2] += chances[rank]
+    pairs = [pair for pair, (_, clicked, due) in counts.items() if clicked > due]
+    if not pairs:
+        return {}
+    shown, clicked, due = np.array([counts[pair] for pair in pairs]).T
+    chance = betainc(clicked, shown - clicked + 1, np.clip(due / shown, 1e-9, 1 - 1e-9))  # P(as many clicks or more)
+    order = np.argsort(chance, kind="stable")
+    allowed = rate * np.arange(1, len(pairs) + 1) / len(counts)
+    passed = np.flatnonzero(chance[order] <= allowed)
+    named = order[: passed[-1] + 1] if len(passed) else order[:0]
+    return {pairs[place]: float(clicked[place] / due[place]) for place in sorted(named.tolist())}
+
+
+def _click_rates(log: Sequence[Showing], bias: PositionBias | None) -> dict[int, float]:
+    """By rank, how often a document there is clicked, whatever it is."""
+    shown: dict[int, int] = defaultdict(int)
+    clicked: dict[int, int] = defaultdict(int)
+    for showing in log:
+        for rank, id in enumerate(dict.fromkeys(showing.shown), 1):
+            shown[rank] += 1
+            clicked[rank] += id in showing.clicked
+    if bias is None:
+        return {rank: clicked[rank] / shown[rank] for rank in shown}
+    looks = sum(bias.at(rank) * count for rank, count in shown.items())
+    attractive = sum(clicked.values()) / looks if looks else 0.0
+    return {rank: min(1.0, attractive * bias.at(rank)) for rank in shown}

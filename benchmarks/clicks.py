@@ -1,0 +1,147 @@
+"""What clicks teach, beside true judgements. Makes results/clicks.json.
+
+    python benchmarks/clicks.py [DATA_DIR] [--sets NAME …]
+
+Half of the judged questions of a set are searched in the untaught memory by CLIENTS people each, who see the first
+SHOWN documents. A person looks at rank r with probability 1/r and clicks what they see with probability CLICK if it
+is judged right and NOISE if not. That is written as OpenSearch UBI 1.3 queries and events, and read as `evokey
+feedback --from ubi` reads it. Four memories learn: from the true judgements, from those of them that were among what
+was shown (the most that clicks can say), from the clicks, and from random clicks (the same looks; what is seen is
+clicked with one probability, whatever it is). nDCG@10 of the taught and of the held-out questions; "share" is the
+gain beside that of the true judgements.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import evokey
+from evokey.bench import data
+from evokey.evolution.ndcg import ndcg
+from evokey.feedback import ubi
+from evokey.feedback.judged import lessons
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "clicks.json"
+SETS = ("scifact", "cranfield", "climate_fever_evidence", "locomo10", "nfcorpus")
+CLIENTS, SHOWN, CLICK, NOISE, RANDOM = 50, 20, 0.9, 0.1, 0.3
+Judged = Mapping[str, Mapping[str, float]]
+
+
+def simulate(shown: Mapping[str, list[str]], right: Judged, noise: tuple[float, float], seed: int) -> Iterator[dict]:
+    """UBI records; noise: how likely people click what they see, if it is right and if it is not."""
+    chance = random.Random(seed)
+    for number, (query, ids) in enumerate(shown.items()):
+        for client in range(CLIENTS):
+            id, when = f"q{number}-{client}", "2026-11-16T12:00:00Z"
+            yield {
+                "query_id": id, "client_id": f"c{client}", "user_query": query, "timestamp": when,
+                "query_response_hit_ids": ids,
+            }  # fmt: skip
+            for rank, document in enumerate(ids, 1):
+                if chance.random() < noise[document not in right[query]] / rank:
+                    attributes = {"object": {"object_id": document}, "position": {"ordinal": rank}}
+                    yield {
+                        "action_name": "click", "query_id": id, "client_id": f"c{client}", "timestamp": when,
+                        "event_attributes": attributes,
+                    }  # fmt: skip
+
+
+def quality(memory: evokey.Memory, judged: Judged) -> float:
+    found = []
+    for query, right in judged.items():
+        ids = [hit.id for hit in memory.search(query, k=10)]
+        numbers = memory.ledger.documents.numbers([*right, *ids])
+        found.append(ndcg([numbers[id] for id in ids], {numbers[id]: grade for id, grade in right.items()}))
+    return fmean(found)
+
+
+def measure(documents: list[evokey.Document], judged: Judged, encoder: Any = None) -> dict[str, Any]:
+    queries = sorted(judged)
+    random.Random(0).shuffle(queries)
+    taught = {query: judged[query] for query in queries[: len(queries) // 2]}
+    held_out = {query: judged[query] for query in queries[len(queries) // 2 :]}
+    settings = {} if encoder is None else {"encoder": encoder}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        with evokey.open(folder / "untaught", **settings) as memory:
+            memory.add(documents)
+            untaught = {"taught": quality(memory, taught), "held_out": quality(memory, held_out)}
+            shown = {query: [hit.id for hit in memory.search(query, k=SHOWN)] for query in taught}
+            for name in ("true", "shown", "clicks", "random"):
+                memory.backup(folder / name)
+        said = {
+            "true": [{"query": query, "relevant": dict(right)} for query, right in taught.items()],
+            "shown": _limit(taught, shown),
+            "clicks": _learn_from(simulate(shown, taught, (CLICK, NOISE), 1)),
+            "random": _learn_from(simulate(shown, taught, (RANDOM, RANDOM), 2)),
+        }
+        found = {name: _teach(folder / name, given, taught, held_out) for name, given in said.items()}
+    return {"questions": len(judged), "untaught": _round(untaught), **_shares(untaught, found)}
+
+
+def _limit(taught: Judged, shown: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+    seen = {query: {id: grade for id, grade in right.items() if id in shown[query]} for query, right in taught.items()}
+    return [{"query": query, "relevant": right} for query, right in seen.items() if right]
+
+
+def _learn_from(records: Iterator[dict]) -> list[dict[str, Any]]:
+    return lessons(ubi.read(records).found, "ubi")
+
+
+def _teach(at: Path, said: list[dict[str, Any]], taught: Judged, held_out: Judged) -> dict[str, Any]:
+    with evokey.open(at) as memory:
+        memory.feedback_many(said)
+        report = memory.evolve()
+        right = sum(id in taught[one["query"]] for one in said for id in one["relevant"])
+        named = sum(len(one["relevant"]) for one in said)
+        return {
+            "lessons": len(said), "verdicts": named, "right": right, "published": report.published,
+            "taught": quality(memory, taught), "held_out": quality(memory, held_out),
+        }  # fmt: skip
+
+
+def _shares(untaught: Mapping[str, float], found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    for one in found.values():
+        for part in ("taught", "held_out"):
+            gain, most = one[part] - untaught[part], found["true"][part] - untaught[part]
+            one[f"{part}_share"] = gain / most if most > 0 else None
+    return {name: _round(one) for name, one in found.items()}
+
+
+def _round(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: round(one, 4) if isinstance(one, float) else one for name, one in values.items()}
+
+
+def read(folder: Path) -> tuple[list[evokey.Document], Judged]:
+    loaded = data.load(folder)
+    judged = {
+        loaded.queries[query]: right
+        for query, said in loaded.judged.items()
+        if (right := {id: float(grade) for id, grade in said.items() if grade > 0})
+    }
+    return list(loaded.documents), judged
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, nargs="?", default=HERE.parents[1] / "shared" / "data")
+    parser.add_argument("--sets", nargs="*", default=SETS)
+    given = parser.parse_args()
+    settings = {"clients": CLIENTS, "shown": SHOWN, "click": CLICK, "noise": NOISE, "random": RANDOM}
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"settings": settings, "sets": {}}
+    for name in given.sets:
+        found["sets"][name] = measure(*read(given.data / name))
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+        print(name, json.dumps(found["sets"][name]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
