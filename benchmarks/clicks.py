@@ -8,7 +8,7 @@ is judged right and NOISE if not. That is written as OpenSearch UBI 1.3 queries 
 feedback --from ubi` reads it. Four memories learn: from the true judgements, from those of them that were among what
 was shown (the most that clicks can say), from the clicks, and from random clicks (the same looks; what is seen is
 clicked with one probability, whatever it is). nDCG@10 of the taught and of the held-out questions; "share" is the
-gain beside that of the true judgements.
+gain beside that of the true judgements, "share_of_shown" beside that of the judgements of what was shown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from evokey.feedback.judged import lessons
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "clicks.json"
 SETS = ("scifact", "cranfield", "climate_fever_evidence", "locomo10", "nfcorpus")
-CLIENTS, SHOWN, CLICK, NOISE, RANDOM = 50, 20, 0.9, 0.1, 0.3
+CLIENTS, SHOWN, CLICK, NOISE, RANDOM = 100, 20, 0.9, 0.1, 0.3
 Judged = Mapping[str, Mapping[str, float]]
 
 
@@ -111,8 +111,9 @@ def _teach(at: Path, said: list[dict[str, Any]], taught: Judged, held_out: Judge
 def _shares(untaught: Mapping[str, float], found: dict[str, dict[str, Any]]) -> dict[str, Any]:
     for one in found.values():
         for part in ("taught", "held_out"):
-            gain, most = one[part] - untaught[part], found["true"][part] - untaught[part]
-            one[f"{part}_share"] = gain / most if most > 0 else None
+            for beside, name in (("true", "share"), ("shown", "share_of_shown")):
+                gain, most = one[part] - untaught[part], found[beside][part] - untaught[part]
+                one[f"{part}_{name}"] = gain / most if most > 0 else None
     return {name: _round(one) for name, one in found.items()}
 
 

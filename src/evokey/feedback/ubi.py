@@ -24,7 +24,7 @@ REPEATED = "a search that a client made again"
 OTHER = "an event that is no click"
 
 
-def read(records: Iterable[Record], bias: PositionBias | None = None, rate: float = 0.1) -> Judged:
+def read(records: Iterable[Record], bias: PositionBias | None = None, rate: float = 0.02) -> Judged:
     """bias: how likely a rank is looked at; None: as often as it is clicked in these events. rate: of the documents
     that are called right, the share that may be so by chance."""
     queries, events = list[Record](), list[Record]()

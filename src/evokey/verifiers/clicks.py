@@ -116,7 +116,7 @@ def estimate(log: Sequence[Showing], *, rounds: int = 100, least: float = 0.01) 
 
 
 def over_expected(
-    log: Sequence[Showing], *, bias: PositionBias | None = None, rate: float = 0.1
+    log: Sequence[Showing], *, bias: PositionBias | None = None, rate: float = 0.02
 ) -> dict[tuple[str, str], float]:
     """Queries and documents with more clicks than their ranks let one expect; how many times more.
 
