@@ -43,11 +43,22 @@ def in_postgres(store: Any) -> Opened:
         yield memory
 
 
+@contextmanager
+def in_milvus() -> Opened:
+    from milvus_server import MilvusProcess
+
+    with tempfile.TemporaryDirectory() as folder, MilvusProcess(Path(folder) / "milvus") as server:
+        store = {"name": "milvus", "uri": server.uri}
+        with evokey.open(f"{folder}/kb", encoder="given", store=store) as memory:
+            yield memory
+
+
 ENGINES: dict[str, Callable[[], Any]] = {
     "embedded": lambda: in_directory("flat"),
-    "ann": lambda: in_directory("ann"),
+    "ann": lambda: in_directory({"name": "ann", "recall": 0.99, "build_at": 1_000}),
     "postgresql": lambda: in_postgres("pgvector"),
     "postgresql, HNSW": lambda: in_postgres({"name": "pgvector", "exact_below": 1_000}),
+    "milvus": in_milvus,
 }
 """PostgreSQL looks at all of SciFact's 5,183 rows unless it is told to use its index."""
 

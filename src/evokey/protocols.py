@@ -184,7 +184,8 @@ class Store(Protocol):
     kinds: ClassVar[frozenset[str]]
     """Of the keys that it takes: dense, sparse, multi."""
     exact: ClassVar[bool]
-    """Whether a search finds the k best, with scores that are the same bits as those of `Block.scores`."""
+    """Whether a search finds the k best, with scores that are the same bits as those of `Block.scores`. A store that
+    has the bits and may miss a document says so by `rescores = True`: what it finds is not scored once more."""
 
     @property
     def snapshot(self) -> Snapshot: ...

@@ -26,7 +26,7 @@ POOL_DEPTH = 100
 def make(retriever: Retriever, query: str, position: Position) -> Pool:
     question = retriever.lesson(query, {})
     ranking = search(retriever, question, POOL_DEPTH, UNTAUGHT)
-    if not retriever.store.exact:
+    if not retriever.store.exact and not getattr(retriever.store, "rescores", False):
         (ranking,) = rescore(retriever.base.fetch(ranking.numbers), [question])
     return Pool(ranking, position.newest, position.removals)
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import faiss
 import numpy as np
@@ -46,6 +46,7 @@ log = logging.getLogger("evokey")
 class AnnStore(EmbeddedStore[DenseBlock]):
     kinds = frozenset({"dense"})
     exact = False
+    rescores: ClassVar[bool] = True
     state = AnnRows
     rows: AnnRows
 
@@ -250,10 +251,14 @@ class AnnStore(EmbeddedStore[DenseBlock]):
 
     def _watch(self, questions: Sequence[DenseQuestion]) -> None:
         """Widen graphs that miss too much; those that are as wide as can be are built anew if many rows are dead."""
-        rows = self.rows
-        recall = rows.recall(questions)
+        rows, found = self.rows, list[float]()
+        for question in questions:
+            if self._stopped.is_set():
+                return
+            found.append(rows.recall([question]))
+        recall = float(np.mean(found))
         with self._lock:
-            if rows is not self.rows or self._stopped.is_set():
+            if rows is not self.rows:
                 return
             widen = recall < self.target and rows.width < WIDTHS[-1]
             segments = [_note(one, recall, 2 if widen else 1) for one in rows.segments]

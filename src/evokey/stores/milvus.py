@@ -42,6 +42,7 @@ AGAIN = 1.0
 class MilvusStore:
     kinds: ClassVar[frozenset[str]] = frozenset({"dense"})
     exact: ClassVar[bool] = False
+    rescores: ClassVar[bool] = True
     counts: Any = None
 
     def __init__(
@@ -219,11 +220,16 @@ class MilvusStore:
     def fetch(self, numbers: Numbers) -> Keys:
         sizes = self.sizes(numbers)
         wanted = numbers[sizes > 0]
-        rows = self._collection.fetch(wanted) if len(wanted) else []
+        rows = self._fetch(wanted, int(sizes[sizes > 0].sum())) if len(wanted) else []
         rank = {number: place for place, number in enumerate(wanted.tolist())}
         rows.sort(key=lambda row: (rank[row["number"]], row["row"]))
         owners = np.array([row["number"] for row in rows], np.int64)
         return Keys(numbers[sizes >= 0], owners, _block(rows))
+
+    def _fetch(self, numbers: Numbers, count: int) -> list[dict[str, Any]]:
+        """So many rows, which never change; where some are not there yet, after they are."""
+        rows = self._collection.fetch(numbers, strong=False)
+        return rows if len(rows) == count else self._collection.fetch(numbers)
 
     def search(
         self,
@@ -280,7 +286,7 @@ class MilvusStore:
         if not rows or "vector" in rows[0]:
             return rows
         numbers = np.unique(np.array([row["number"] for row in rows], np.int64))
-        return self._collection.fetch(numbers)
+        return self._collection.fetch(numbers, strong=False)
 
 
 def _alias(space: Space, collection: str | None) -> str:

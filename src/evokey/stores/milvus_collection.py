@@ -217,13 +217,14 @@ class Collection:
         return np.array(found, np.int64)
 
     @explain
-    def fetch(self, numbers: Numbers, *, vectors: bool = True) -> list[dict[str, Any]]:
+    def fetch(self, numbers: Numbers, *, vectors: bool = True, strong: bool = True) -> list[dict[str, Any]]:
         """The rows of these documents, those that stand for none included."""
         fields, found = ["row", "number", *(["vector"] if vectors else [])], list[dict[str, Any]]()
         for some in _cut([*numbers.tolist(), *(-1 - numbers).tolist()], BATCH):
             found += self._client.query(
-                self._filled, filter=f"number in {some}", output_fields=fields, consistency_level="Strong"
-            )
+                self._filled, filter=f"number in {some}", output_fields=fields,
+                consistency_level="Strong" if strong else self._level,
+            )  # fmt: skip
         return found
 
     @explain

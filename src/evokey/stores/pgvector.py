@@ -37,6 +37,7 @@ AGAIN = 1.0
 class PgVector:
     kinds: ClassVar[frozenset[str]] = frozenset({"dense"})
     exact: ClassVar[bool] = False
+    rescores: ClassVar[bool] = True
     counts: Any = None
 
     def __init__(
