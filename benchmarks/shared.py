@@ -31,7 +31,7 @@ HERE = Path(__file__)
 sys.path.append(str(HERE.parents[1] / "tests"))
 RESULT = HERE.parent / "results" / "shared.json"
 SEARCHERS, TEACHERS = 4, 2
-DOCUMENTS, PROBES = 2_000, 40
+DOCUMENTS, PROBES = int(os.environ.get("EVOKEY_LOAD_DOCUMENTS", 2_000)), 40
 EVOLVE_EVERY = 25
 """Lessons of a teacher after which it evolves."""
 LONG = 1e6

@@ -183,6 +183,8 @@ class Memory:
             self._forgetter = Forgetter(self.index, self.ledger, kept, self._publisher.refit_after_forget)
             self._forgetter.resume()
             make_missing_keys_at_open(self.index, self.ledger)
+            if database is not None:
+                save_keys(self.index)  # what this machine has made, the next process on it finds
         except BaseException:
             self.ledger.close()
             raise

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 import pytest
@@ -21,6 +21,7 @@ from postgres_server import Server
 from test_memory import *  # noqa: F403 - the same promises
 
 import evokey
+from evokey.encoders.wordllama import WordLlamaEncoder
 from evokey.errors import ConnectionLost, InvalidInput, InvalidSettings, NotAMemory, StorageFailed
 from evokey.ledger.postgres import lock
 from evokey.ledger.postgres.dialect import PostgresDialect
@@ -263,3 +264,33 @@ def test_a_lock_that_was_lost_is_noticed_before_the_commit(opened: Opener, serve
             connection.execute(f"SELECT pg_terminate_backend(pid) FROM ({holding}) held")
         memory.ledger.protected.put("q", {"a": 1.0})
     assert memory.protected_queries() == {}
+
+
+class Costly(WordLlamaEncoder):
+    """An encoder whose every text is counted."""
+
+    cost = "time"
+    asked: ClassVar[list[str]] = []
+
+    def queries(self, texts: Any) -> Any:
+        self.asked.extend(texts)
+        return super().queries(texts)
+
+
+def test_a_taught_text_is_paid_for_once_by_all_and_erased_for_all(
+    opened: Opener, server: Server, commands: list[evokey.Document]
+) -> None:
+    memory = opened(encoder=Costly(), store="pgvector")
+    memory.add(commands)
+    memory.feedback("who broke it", relevant=["git-blame"], actor="ada")
+    assert memory.evolve().published
+    Costly.asked.clear()
+    other = opened(encoder=Costly())
+    assert other.search("who broke it", 1)[0].id == "git-blame"
+    assert Costly.asked.count("who broke it") == 1  # as it is asked now; what was taught is in the database
+    assert memory.forget(actor="ada").erased
+    other.forget(traffic=True)
+    memory.forget(traffic=True)
+    with psycopg.connect(server.url) as connection:
+        count = connection.execute(f'SELECT count(*) FROM "{memory.place.schema}".encoded').fetchone()
+    assert count == (0,)

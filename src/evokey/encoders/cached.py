@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 from filelock import FileLock
@@ -52,6 +52,19 @@ Place = tuple[int, int]
 Done = TypeVar("Done")
 
 
+class Kept(Protocol):
+    """Key → bytes: the file, or a table of a database."""
+
+    @property
+    def path(self) -> Any:
+        """What messages call it."""
+
+    def read(self, keys: Sequence[Key]) -> dict[Key, bytes]: ...
+    def write(self, values: Mapping[Key, bytes]) -> dict[Key, bytes]: ...
+    def erase(self, texts: Sequence[bytes]) -> None: ...
+    def close(self) -> None: ...
+
+
 class Cached:
     kind: ClassVar[str]
     cost: ClassVar[Cost]
@@ -64,11 +77,11 @@ class Cached:
         self._begin(made, (Path(at) if at else HOME).expanduser() / FILE)
 
     @classmethod
-    def around(cls, encoder: Encoder, path: Path, *, in_batches: bool = False) -> Cached:
-        """The same for an encoder that is there already, and a file of that name. in_batches: texts are encoded
-        together even where that can change the last bits of a vector."""
+    def around(cls, encoder: Encoder, at: Path | Kept, *, in_batches: bool = False) -> Cached:
+        """The same for an encoder that is there already, and a file of that name, or what takes its place. in_batches:
+        texts are encoded together even where that can change the last bits of a vector."""
         cached = cls.__new__(cls)
-        cached._begin(encoder, path)
+        cached._begin(encoder, at)
         cached._singly = cached._singly and not in_batches
         return cached
 
@@ -84,11 +97,11 @@ class Cached:
         _refuse_given(name)
         return registry.encoder_kind(name, inner)
 
-    def _begin(self, encoder: Any, path: Path) -> None:
+    def _begin(self, encoder: Any, at: Path | Kept) -> None:
         # Class variables to the protocols; here they follow the encoder inside.
         vars(self).update(kind=encoder.kind, cost=encoder.cost)
         self.identity = encoder.identity
-        self._encoder, self._file = encoder, File(path)
+        self._encoder, self._file = encoder, File(at) if isinstance(at, Path) else at
         self._pack, self._unpack = PACKING[encoder.kind]
         self._singly = encoder.cost == "time"
         self._busy: set[Key] = set()

@@ -157,7 +157,7 @@ def migrate(
         with new.open_ledger() as ledger:
             copying.copy(old.ledger, ledger, lambda share: progress("copying the ledger", share))
             _copy_keys(old, build_retrievers(settings, new.folder, new.database), ledger, progress)
-            _copy_files(old.folder, new.folder)
+            _copy_files(old.folder, new)
             tables = _compare_tables(old.ledger, ledger)
         with new.open_memory(settings) as made:
             done = _compare_searches(old, made, tables, progress)
@@ -209,10 +209,12 @@ def _copy_keys(old: memory_.Memory, retrievers: Sequence[Retriever], ledger: Led
         after.store.flush()
 
 
-def _copy_files(old: Path, new: Path) -> None:
-    """Taught texts that were paid for, and the questions that wait for people."""
-    for path in (*old.glob(f"keys/*/{TAUGHT}"), *old.glob(HUMAN)):
-        target = new / path.relative_to(old)
+def _copy_files(old: Path, new: Directory | Schema) -> None:
+    """The questions that wait for people; and taught texts that were paid for, from directory to directory. A database
+    has them in a table, which fills as texts are asked for."""
+    taught = old.glob(f"keys/*/{TAUGHT}") if new.database is None else ()
+    for path in (*taught, *old.glob(HUMAN)):
+        target = new.folder / path.relative_to(old)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.unlink(missing_ok=True)
         if faults := file.copy(path, target):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from evokey.ledger.database import Database
 from evokey.postgres.address import Address
@@ -15,6 +15,8 @@ class Shared(Database, Protocol):
     id: str
     """Of the ledger: no other has it."""
     read_only: bool
+    encoded: Any
+    """Where taught texts are kept encoded, for all machines (encoders/cached.py)."""
 
     @property
     def settings(self) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from evokey.encoders.cached import Cached
+from evokey.encoders.cached import Cached, Kept
 from evokey.encoders.given import Given
 from evokey.encoders.staged import Staged
 from evokey.errors import InvalidVector
@@ -61,6 +61,12 @@ class Retriever(ABC):
         self.name, self.store, self._encoder, self._keys = name, store, encoder, keys
         self._taught = remember_taught(encoder, folder)
         self._staged = Staged(encoder, folder)
+
+    def keep_taught_in(self, kept: Kept) -> None:
+        """Where taught texts are kept encoded, in the place of a file of this machine."""
+        if isinstance(self._taught, Cached) and self._taught is not self._encoder:
+            self._taught.close()
+            self._taught = Cached.around(self._encoder, kept)
 
     def freeze(self, live: Numbers) -> Self:
         """The same retriever, with the base keys as they are now, whatever is written later; live: the documents."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from evokey import registry
 from evokey.encoders.earlier import options_of
+from evokey.ledger.shared import Shared
 from evokey.protocols import LLM, Generator, Space, Store, Verifier
 from evokey.registry import OBJECT, Options
 from evokey.search.retriever import DenseRetriever, GivenRetriever, LateRetriever, Retriever, SparseRetriever
@@ -32,7 +33,7 @@ def _build(settings: Settings, kind: str, described: Options, **around: Any) -> 
     return settings.objects[kind, str(described["class"])]
 
 
-def build_retrievers(settings: Settings, folder: Path, database: object = None) -> list[Retriever]:
+def build_retrievers(settings: Settings, folder: Path, database: Shared | None = None) -> list[Retriever]:
     """database: the one that the memory is in, if it is in one."""
     return [_build_retriever(settings, one, folder / "keys" / one.name, database) for one in settings.retrievers]
 
@@ -42,11 +43,14 @@ def build_encoder(settings: Settings, one: RetrieverSettings) -> Any:
     return _build(settings, "encoder", {**described, "name": one.encoder["name"]})
 
 
-def _build_retriever(settings: Settings, one: RetrieverSettings, folder: Path, database: object) -> Retriever:
+def _build_retriever(settings: Settings, one: RetrieverSettings, folder: Path, database: Shared | None) -> Retriever:
     encoder = build_encoder(settings, one)
     keys, store = _build(settings, "keys", one.keys), _build_store(settings, one, Space(folder, encoder, database))
     kind = GivenRetriever if one.encoder["name"] == "given" else RETRIEVERS[encoder.kind]
-    return kind(one.name, encoder, keys, folder, store)
+    retriever = kind(one.name, encoder, keys, folder, store)
+    if database is not None:
+        retriever.keep_taught_in(database.encoded)
+    return retriever
 
 
 def describe_encoders(settings: Settings, retrievers: Sequence[Retriever]) -> list[tuple[Retriever, Options]]:

@@ -21,6 +21,7 @@ from evokey.errors import CommitUnknown, ConnectionLost
 from evokey.ledger.database import Dialect
 from evokey.ledger.postgres import schema
 from evokey.ledger.postgres.dialect import PostgresDialect, translate
+from evokey.ledger.postgres.encoded import EncodedTexts
 from evokey.ledger.postgres.lock import SharedLock
 from evokey.ledger.postgres.vacuum import vacuum
 from evokey.postgres.address import Address
@@ -71,6 +72,7 @@ class Postgres:
         try:
             state = schema.prepare(self.connections, address, make=make)
             self.id, self.read_only = state.id, state.read_only
+            self.encoded = EncodedTexts(self.connections)
             self.lock = SharedLock(self.connections, address, read_only=state.read_only)
             self._listener = Listener(address, address.schema)
         except BaseException:
@@ -298,7 +300,7 @@ class Postgres:
         """Write the tables anew. PostgreSQL's own write-ahead log, replicas and backups keep what they have: that is
         for who runs the database (docs/scaling.md)."""
         until = time.monotonic() + patience
-        left = list(tables)
+        left = [*tables, "encoded"]
         while True:
             with suppress(ConnectionLost):
                 left = [table for table in left if not vacuum(self.connections, self.address.schema, table)]
