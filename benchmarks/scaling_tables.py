@@ -75,7 +75,35 @@ def million_costs() -> str:
     return table(["", ""], rows)
 
 
+def engines() -> str:
+    rows = [
+        [name, *(f"{share:.4f}" for share in one["overlap@10"].values()),
+         f"{one['changed by learning']:.1%}", "yes" if one["erased"] else "no"]
+        for name, one in read("engines.json").items()
+    ]  # fmt: skip
+    return table(["engine", "before", "after", "after forget", "changed by learning", "erased"], rows)
+
+
+def shared_load() -> str:
+    found = read("shared.json")
+    searches, lessons, most = found["searches"], found["lessons"], found["capacity, requests/s of all"]
+    rows = [
+        ["seconds; processes killed and started again", f"{found['seconds']:.0f}; {found['killed']}"],
+        ["capacity of all, a second", f"{most['search']} searches and {most['teach']} lessons"],
+        ["searches; compared with their epoch as it is read in the end; torn",
+         f"{searches['count']:,}; {searches['compared with their epoch']:,}; {searches['torn']}"],
+        ["lessons acknowledged; lost; taught twice",
+         f"{lessons['acknowledged']:,}; {lessons['lost']}; {lessons['twice']}"],
+        ["epochs", f"{found['evolves']['epochs']:,}"],
+        ["errors that a caller saw", str(len(found["errors"]))],
+        ["search, p50 and p99 since the request came", f"{searches['p50 ms']:,} and {searches['p99 ms']:,} ms"],
+    ]  # fmt: skip
+    return table(["", ""], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "engines": engines,
+    "shared_load": shared_load,
     "ann_libraries": ann_libraries,
     "million": million,
     "million_costs": million_costs,

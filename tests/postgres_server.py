@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 import uuid
@@ -80,6 +81,26 @@ class Server:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self._server.ensure_postgres_running()
+
+    @contextmanager
+    def replicate(self) -> Iterator[str]:
+        """The URL of a replica that follows this server."""
+        bin, user = Path(self._server.bin_path), self._server.system_user
+        with tempfile.TemporaryDirectory(prefix="evokey-pg-") as made:
+            Path(made).chmod(0o777)
+            folder = Path(made) / "replica"
+
+            def run(*command: str) -> None:
+                subprocess.run(command, check=True, user=user, stdout=subprocess.DEVNULL, timeout=60)
+
+            run(str(bin / "pg_basebackup"), "-d", self.url, "-D", str(folder), "-R", "-c", "fast")
+            (folder / ".s.PGSQL.5432.lock").unlink(missing_ok=True)  # of the socket that it was copied from
+            control = [str(bin / "pg_ctl"), "-w", "-D", str(folder)]
+            run(*control, "-o", f'-h "" -k {folder}', "-l", f"{made}/log", "start")
+            try:
+                yield f"postgresql://postgres@/postgres?host={folder}"
+            finally:
+                run(*control, "-m", "immediate", "stop")
 
     @staticmethod
     def fresh_name() -> str:
