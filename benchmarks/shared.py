@@ -34,8 +34,8 @@ SEARCHERS, TEACHERS = 4, 2
 DOCUMENTS, PROBES = int(os.environ.get("EVOKEY_LOAD_DOCUMENTS", 2_000)), 40
 EVOLVE_EVERY = 25
 """Lessons of a teacher after which it evolves."""
-LONG = 1e6
-"""Seconds: less is a time from now on, and more the time of a day."""
+UNTIL = "until"
+"""A file: when it is there, the load begins; it says when it ends."""
 WORDS = [a + b for a in "ka ri to mu le so ne vi pa du".split() for b in "lan tor mis gen rok vel bar sun".split()]
 
 
@@ -52,11 +52,13 @@ def probe(at: int) -> str:
 # ---- a process of the load: it says what it did, a line each, into a file of its own
 
 
-def work(role: str, name: str, url: str, log: Path, rate: float, until: float) -> None:
+def work(role: str, name: str, url: str, log: Path, rate: float) -> None:
     chance, count = random.Random(f"{role} {name} {time.time()}"), 0
     with log.open("a", buffering=1) as told, evokey.open(url, name="load") as memory:
-        due = time.time()
-        until = until if until > due - LONG else due + until
+        told.write(json.dumps({"role": "ready"}) + "\n")
+        while not (log.parent / UNTIL).exists():
+            time.sleep(0.02)
+        due, until = time.time(), float((log.parent / UNTIL).read_text())
         while time.time() < until:
             due = max(due, time.time()) if not rate else due + chance.expovariate(rate)
             time.sleep(max(due - time.time(), 0))
@@ -106,7 +108,6 @@ class Load:
     url: str
     folder: Path
     rates: dict[str, float]
-    until: float
     started: int = 0
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -117,18 +118,27 @@ class Load:
     def start(self, name: str) -> None:
         self.started += 1
         role, log = name.rstrip("0123456789"), self.folder / f"{name}.{self.started}.jsonl"
-        told = [role, name, self.url, str(log), str(self.rates[role]), str(self.until)]
+        told = [role, name, self.url, str(log), str(self.rates[role])]
         self.running[name] = subprocess.Popen([sys.executable, "-W", "ignore", str(HERE), "--work", *told])
 
-    def run(self, kill_every: float) -> list[str]:
-        """Returns the names of those that were killed, in order."""
+    def begin(self, seconds: float) -> float:
+        """When all have opened the memory. Returns when it ends."""
         for name in self.names:
             self.start(name)
-        killed = list[str]()
-        next_kill = time.time() + (kill_every or 1e9)
-        while time.time() < self.until:
+        while sum(one["role"] == "ready" for one in self.lines()) < len(self.names):
             time.sleep(0.1)
-            if time.time() >= next_kill and time.time() < self.until - kill_every / 2:
+        until = time.time() + seconds
+        (self.folder / "making").write_text(str(until))
+        (self.folder / "making").rename(self.folder / UNTIL)
+        return until
+
+    def run(self, seconds: float, kill_every: float) -> list[str]:
+        """Returns the names of those that were killed, in order."""
+        until, killed = self.begin(seconds), list[str]()
+        next_kill = time.time() + kill_every
+        while time.time() < until:
+            time.sleep(0.1)
+            if next_kill <= time.time() < until - kill_every / 4:
                 name = self.names[len(killed) % len(self.names)]
                 self.running[name].send_signal(signal.SIGKILL)
                 self.running[name].wait()
@@ -151,8 +161,8 @@ class Load:
 def capacity(url: str, seconds: float) -> dict[str, float]:
     """Requests a second of one process of each role, while all of them do what they can."""
     with tempfile.TemporaryDirectory() as folder:
-        load = Load(url, Path(folder), {"search": 0.0, "teach": 0.0}, seconds)  # after opening, which takes its time
-        load.run(0)
+        load = Load(url, Path(folder), {"search": 0.0, "teach": 0.0})
+        load.run(seconds, 1e9)
         counts = Counter(one["role"] for one in load.lines() if "error" not in one)
     return {"search": counts["search"] / SEARCHERS / seconds, "teach": counts["teach"] / TEACHERS / seconds}
 
@@ -198,8 +208,8 @@ def measure(url: str, seconds: float, kill_every: float) -> dict[str, Any]:
     most = capacity(url, min(20.0, seconds / 3))
     rates = {role: rate / 2 for role, rate in most.items()}
     with tempfile.TemporaryDirectory() as folder:
-        load = Load(url, Path(folder), rates, time.time() + seconds)
-        killed = load.run(kill_every)
+        load = Load(url, Path(folder), rates)
+        killed = load.run(seconds, kill_every)
         lines = list(load.lines())
     with evokey.open(url, name="load") as memory:
         compared, different = torn(memory, lines)
@@ -232,6 +242,6 @@ def main(seconds: float = 600.0, kill_every: float = 60.0) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--work"]:
-        work(*sys.argv[2:5], Path(sys.argv[5]), *map(float, sys.argv[6:8]))
+        work(*sys.argv[2:5], Path(sys.argv[5]), float(sys.argv[6]))
     else:
         main(*map(float, sys.argv[1:3]))

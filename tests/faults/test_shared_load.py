@@ -17,7 +17,7 @@ def test_no_error_no_torn_epoch_and_no_lost_lesson_while_processes_are_killed(
 ) -> None:
     monkeypatch.setenv("EVOKEY_LOAD_DOCUMENTS", "200")
     monkeypatch.setattr(shared, "DOCUMENTS", 200)
-    found = shared.measure(server.url, 15.0, 4.0)
+    found = shared.measure(server.url, 12.0, 3.0)
     assert found["errors"] == []
     assert found["killed"] >= 2
     assert found["searches"]["compared with their epoch"] > 0 and found["searches"]["torn"] == 0
