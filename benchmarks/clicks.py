@@ -137,9 +137,10 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=SETS)
     given = parser.parse_args()
     settings = {"clients": CLIENTS, "shown": SHOWN, "click": CLICK, "noise": NOISE, "random": RANDOM}
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"settings": settings, "sets": {}}
     for name in given.sets:
-        found["sets"][name] = measure(*read(given.data / name))
+        measured = measure(*read(given.data / name))
+        found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"settings": settings, "sets": {}}
+        found["sets"][name] = measured
         RESULTS.write_text(json.dumps(found, indent=1) + "\n")
         print(name, json.dumps(found["sets"][name]), flush=True)
 
