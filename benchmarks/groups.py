@@ -88,6 +88,20 @@ def once_hybrid() -> str:
     return table(head, lines)
 
 
+def hybrid() -> str:
+    """The default retriever on the mean of the sets: all right documents are named, or only those that were shown."""
+    named = [one["now"] for one in rows("holdout") if one["encoder"] == "hybrid"]
+    shown = [one["now"] for one in rows("shown") if one["encoder"] == "hybrid"]
+    lines = []
+    for feedback, sides in (("names every right document", named), ("names what was shown", shown)):
+        for group in ("taught", "related", "unrelated"):
+            figures = [side[group]["ndcg"] for side in sides if side[group]]
+            if figures:
+                before, after = (fmean(one[at] for one in figures) for at in (0, 1))
+                lines.append([feedback, group, f"{before:.3f}", f"{after:.3f}", f"{after / before - 1:+.1%}"])
+    return table(["feedback", "questions", "untaught", "taught", "change"], lines)
+
+
 def taught_once(side: Side) -> list[str]:
     others = [text for group in ("related", "unrelated") for text in (pair(side[group]), change(side[group]))]
     return [f"{fmean(side['lessons']):.0f}", pair(side["taught"]), *others]
@@ -122,8 +136,8 @@ def describe(sides: Sequence[Side]) -> list[str]:
 
 
 def confirmation() -> str:
-    """The same cells under seeds that were looked at, and under new ones."""
-    seen = {(one["set"], one["encoder"]): one["now"] for one in rows("holdout")}
+    """The same cells under seeds that were looked at, and under new ones, by the version that was confirmed."""
+    seen = {(one["set"], one["encoder"]): one["before"] for one in rows("holdout")}
     lines, pairs = [], []
     for one in rows("holdout", "confirmation.json"):
         old, new = seen.get((one["set"], one["encoder"])), one["now"]
@@ -145,6 +159,7 @@ def _mean(found: Iterable[Mapping[str, Any] | None]) -> str:
 
 TABLES = {
     "nobody": holdout,
+    "nobody_hybrid": hybrid,
     "nobody_topic": topic,
     "nobody_means": summary,
     "once": once,

@@ -1,7 +1,7 @@
 """Who gains and who pays: taught, related and unrelated questions on every set, beside the version before.
 
     python benchmarks/nobody.py [DATA_DIR] [--out FILE] [--now FOLDER] [--before FOLDER]
-        [--set NAME …] [--encoder NAME …] [--protocol holdout topic once] [--seeds 0 1 …]
+        [--set NAME …] [--encoder NAME …] [--protocol holdout topic once shown] [--seeds 0 1 …]
     python benchmarks/another.py CHECKOUT benchmarks/nobody.py [DATA_DIR] --now FOLDER …
 
 Measures what the folder `--now` does not hold yet, prints a line for each cell (protocol, set, retriever), and with
@@ -12,6 +12,7 @@ interrupted command resumes, and several processes with the same folder share th
     holdout     half of the judged queries teach, the others are tested
     topic       half of the queries of one topic teach, all others are tested
     once        half of the intents with several wordings are taught by one wording each; the demo too
+    shown       as holdout, but lessons name only documents among the ten hits; the default retriever alone
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ SETS = (
 """Those with a corpus, small ones first."""
 ONCE = ("demo", "scifact", "clinc150", "locomo10")
 USUAL, WITH_MINILM = ("bm25", "wordllama", "hybrid"), (MINILM, f"bm25+{MINILM}")
-PROTOCOLS = ("holdout", "topic", "once")
+PROTOCOLS = ("holdout", "topic", "once", "shown")
+SHOWN = 10
+"""Hits among which feedback names documents, in the protocol shown."""
 SEEDS = range(5)
 SYSTEMS = ("none", "guarded")
 GROUPS = ("tested", "related", "unrelated", "taught", "single")
@@ -57,8 +60,9 @@ class Cell:
     def runs(self, data: Path, seeds: Sequence[int]) -> dict[tuple[int, str], Run]:
         place = self.set if self.set == "demo" else str(data / self.set)
         rate = None if self.protocol == "once" else 0.5
+        protocol, shown = ("holdout", SHOWN) if self.protocol == "shown" else (self.protocol, 0)
         return {
-            (seed, system): Run(place, self.encoder, self.protocol, rate, seed, system)
+            (seed, system): Run(place, self.encoder, protocol, rate, seed, system, shown=shown)
             for seed in seeds
             for system in SYSTEMS
         }
@@ -68,7 +72,7 @@ def cells(options: argparse.Namespace) -> Iterator[Cell]:
     for protocol in options.protocol:
         for name in ONCE if protocol == "once" else SETS:
             given = name in GIVEN.split() and protocol != "once"
-            encoders = [*USUAL, *(WITH_MINILM if given else ())]
+            encoders = ["hybrid"] if protocol == "shown" else [*USUAL, *(WITH_MINILM if given else ())]
             if name in options.set:
                 yield from (Cell(protocol, name, one) for one in encoders if one in options.encoder)
 

@@ -13,12 +13,23 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_the_readme_example_prints_what_it_says(tmp_path: Path) -> None:
-    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    code = re.search(r"```python\n(import evokey\n.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     assert code is not None
     said = re.findall(r"print\(.*#\s*(\S+)", code[1])
     run = subprocess.run([sys.executable, "-c", code[1]], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert run.stdout.split() == said == ["git-commit", "git-revert", "git-revert", "git-commit"]
     assert run.stderr == ""
+
+
+def test_the_readme_s_layer_learns_beside_a_search(tmp_path: Path) -> None:
+    code = re.search(r"```python\n(layer = .*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    assert code is not None
+    engine = "import evokey\nsearch = lambda query, k: [('git-commit', 2.0), ('git-revert', 1.0)][:k]\n"
+    first = "print(layer.search('how do I undo a commit?')[0].id)"
+    program = f"{engine}{code[1]}\n{first}"
+    run = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "taught queries" in run.stdout
+    assert run.stdout.split()[-1] == "git-revert"
 
 
 @pytest.mark.parametrize("page", ["retrievers", "loop", "passages"])
