@@ -28,7 +28,7 @@ from evokey.bench.protocols import Question
 from evokey.bench.runs import write_json
 
 ENGINES = ("bm25", "hybrid")
-MOST = 1_500
+MOST = 1_000
 """Judged questions of a set that take part."""
 ELSEWHERE = 150
 """Questions of another set."""

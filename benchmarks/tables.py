@@ -17,6 +17,7 @@ from statistics import fmean
 
 import attack_tables
 import beside_paper
+import beside_tables
 import fairness
 import groups
 import passage_tables
@@ -316,6 +317,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **fairness.TABLES,
     **groups.TABLES,
     **beside_paper.TABLES,
+    **beside_tables.TABLES,
     **prices.TABLES,
     **passage_tables.TABLES,
     **scaling_tables.TABLES,

@@ -14,7 +14,19 @@ import evokey
 from evokey.cli import adding, allow, bench, feedback, lessons, loop, mcp, screen, serving, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
-from evokey.cli.options import HERE, App, AsJson, At, Reader, Where, component, existing, filter_of
+from evokey.cli.options import (
+    HERE,
+    App,
+    AsJson,
+    At,
+    Reader,
+    Where,
+    component,
+    existing,
+    existing_or_layer,
+    filter_of,
+    reader_of,
+)
 from evokey.errors import InvalidInput
 from evokey.inspect import accounting
 from evokey.registry import Named
@@ -169,7 +181,7 @@ def evolve(
     as_json: AsJson = False,
 ) -> None:
     """Learn from the lessons: publish a new epoch (version) if it improves held-out questions."""
-    with screen.report_errors(as_json), existing(at) as memory:
+    with screen.report_errors(as_json), existing_or_layer(at) as memory:
         with screen.working("cross-fitting", as_json):
             report = memory.evolve(dry_run=dry_run)
         if as_json:
@@ -194,11 +206,13 @@ def forget(
     as_json: AsJson = False,
 ) -> None:
     """Erase lessons and everything learned from them. Takes effect at once."""
-    with screen.report_errors(as_json), existing(at) as memory:
+    with screen.report_errors(as_json), existing_or_layer(at) as memory:
+        if traffic and isinstance(memory, evokey.Layer):
+            raise InvalidInput("a layer beside a search function keeps no sample of searched queries")
         if query is actor is document is None and not traffic:
             raise InvalidInput("name what to forget: --query, --actor, --document or --traffic")
         with screen.working("forgetting and refitting", as_json):
-            done = memory.forget(query=query, actor=actor, document=document, traffic=traffic)
+            done = memory.forget(query=query, actor=actor, document=document, **({"traffic": True} if traffic else {}))
             current = memory.stats().epoch
         if as_json:
             screen.emit({**done.to_dict(), "epoch": current})
@@ -220,19 +234,21 @@ def stats(
     as_json: AsJson = False,
 ) -> None:
     """Show what the memory holds; with --learned, what it has learned."""
-    with screen.report_errors(as_json), existing(at) as memory:
+    with screen.report_errors(as_json), existing_or_layer(at) as memory:
         if plot is not None and not learned:
             raise InvalidInput("--plot draws what was learned: add --learned")
         if learned and where:
             raise InvalidInput("--learned names actors and questions, which are the owner's: leave out --where")
-        if learned:
+        if learned and isinstance(memory, evokey.Layer):
+            raise InvalidInput("--learned tells how keys have moved, and a layer beside a search function has no keys")
+        if learned and isinstance(memory, evokey.Memory):
             with screen.working("accounting", as_json):
                 account = accounting.report(memory)
                 if plot is not None:
                     accounting.plot(account, plot)
             screen.emit(account.to_dict()) if as_json else _account(account, plot)
             return
-        found = memory.stats(filter_of(where))
+        found = memory.stats(**reader_of(memory, where))
         if as_json:
             screen.emit(found.to_dict())
             return

@@ -12,8 +12,9 @@ from rich.markup import escape
 
 from evokey import checks, ingest
 from evokey.cli import screen
-from evokey.cli.options import HERE, AsJson, At, existing, parse_grade
+from evokey.cli.options import HERE, AsJson, At, existing_or_layer, parse_grade
 from evokey.errors import InvalidInput
+from evokey.layer.layer import Layer
 from evokey.memory import Memory
 
 EXPORTED = {"number", "verifier", "time", "held"}
@@ -58,17 +59,27 @@ def feedback(
     as_json: AsJson = False,
 ) -> None:
     """Record which documents were right or wrong for a question. The next evolve learns from it."""
-    with screen.report_errors(as_json), existing(at) as memory:
+    with screen.report_errors(as_json), existing_or_layer(at) as memory:
         if source is not None:
             _import(memory, (source, file or []), (score, threshold, id_field), actor, dry_run, as_json)
             return
         if (query is None) == (not file) or (file and (relevant or irrelevant or unit)):
             raise InvalidInput("give a question with --relevant or --irrelevant, or --file with many lessons")
         said = _read_files(file, actor) if file else [_lesson(query or "", relevant, irrelevant, unit, actor)]
+        if isinstance(memory, Layer):
+            said = [_without_units(one) for one in said]
         _record(memory, said, as_json)
 
 
-def _record(memory: Memory, said: list[dict[str, Any]], as_json: bool, left_out: dict[str, int] | None = None) -> None:
+def _without_units(lesson: dict[str, Any]) -> dict[str, Any]:
+    if lesson.get("units"):
+        raise InvalidInput("a layer beside a search function does not learn from expansion units: leave them out")
+    return {name: value for name, value in lesson.items() if name != "units"}
+
+
+def _record(
+    memory: Memory | Layer, said: list[dict[str, Any]], as_json: bool, left_out: dict[str, int] | None = None
+) -> None:
     waiting = [bool(one.pop("held", False)) for one in said]
     with closing(screen.track(said, "teaching", as_json, len(said))) as tracked:
         taught = memory.feedback_many(tracked)
@@ -83,7 +94,7 @@ def _record(memory: Memory, said: list[dict[str, Any]], as_json: bool, left_out:
 
 
 def _import(
-    memory: Memory,
+    memory: Memory | Layer,
     files: tuple[str, Sequence[Path]],
     scores: tuple[str | None, float, str | None],
     actor: str | None,
@@ -97,8 +108,8 @@ def _import(
     if source not in SOURCES or not paths:
         raise InvalidInput(f"--from is one of {', '.join(SOURCES)}, with --file FILE for each file of the export")
     judged = sources.read(source, paths, sources.Scores(*scores))
-    known = memory.sources(dict.fromkeys(one.document for one in judged.found)) if judged.found else {}
-    judged = judged.only(known)
+    if judged.found and isinstance(memory, Memory):  # a layer has no documents: its engine may know them all
+        judged = judged.only(memory.sources(dict.fromkeys(one.document for one in judged.found)))
     said, left_out = lessons(judged.found, actor or source), dict(judged.left_out.most_common())
     if not dry_run:
         _record(memory, said, as_json, left_out)

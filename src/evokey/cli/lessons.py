@@ -12,8 +12,9 @@ import typer
 from rich.markup import escape
 
 from evokey.cli import screen
-from evokey.cli.options import HERE, AsJson, At, existing
+from evokey.cli.options import HERE, AsJson, At, existing_or_layer
 from evokey.errors import InvalidInput
+from evokey.layer.layer import Layer
 from evokey.memory import Memory
 from evokey.types import Lesson
 
@@ -44,7 +45,7 @@ def lessons(
     as_json: AsJson = False,
 ) -> None:
     """List lessons, oldest first; put them on hold, release or export them."""
-    with screen.report_errors(as_json), existing(at) as memory:
+    with screen.report_errors(as_json), existing_or_layer(at) as memory:
         found = memory.lessons(query, actor, document, verifier, held)
         if numbers:
             found = _select(found, numbers)
@@ -65,7 +66,7 @@ def _select(found: Sequence[Lesson], numbers: Sequence[int]) -> list[Lesson]:
     return [one for one in found if one.number in numbers]
 
 
-def _move(memory: Memory, found: Sequence[Lesson], hold: bool, release: bool, as_json: bool) -> None:
+def _move(memory: Memory | Layer, found: Sequence[Lesson], hold: bool, release: bool, as_json: bool) -> None:
     if hold and release:
         raise InvalidInput("lessons are put on hold or released: give --hold or --release, not both")
     numbers = [one.number for one in found]

@@ -19,7 +19,7 @@ from evokey.filters import And, Compare, Filter
 from evokey.memory import open_shared
 from evokey.postgres.address import SCHEMES, Address, find_address
 from evokey.registry import Named
-from evokey.settings import FILE, place, shared_folder
+from evokey.settings import FILE, load, place, shared_folder
 
 
 def parse_place(said: str | Path) -> str | Path:
@@ -102,6 +102,20 @@ def existing(at: Path | Address) -> evokey.Memory:
     if not (place(at) / FILE).exists():
         raise not_there(at)
     return evokey.open(at)
+
+
+def existing_or_layer(at: Path | Address) -> evokey.Memory | evokey.Layer:
+    """The memory; or the layer beside a search function, which is not at hand here."""
+    if isinstance(at, Address) or not (place(at) / FILE).exists() or not load(place(at) / FILE).get("beside"):
+        return existing(at)
+    return evokey.beside(None, at)
+
+
+def reader_of(memory: evokey.Memory | evokey.Layer, said: list[str] | None) -> dict[str, Any]:
+    """The filter of a reader who is not the owner, as an argument; a layer has no documents to filter."""
+    if said and isinstance(memory, evokey.Layer):
+        raise InvalidInput("--where filters documents, and a layer beside a search function has none: leave it out")
+    return {"where": filter_of(said)} if said else {}
 
 
 def folder_of(at: Path | Address) -> Path:

@@ -19,10 +19,11 @@ from evokey.cli.options import (
     Reader,
     component,
     existing,
-    filter_of,
+    existing_or_layer,
     not_there,
     parse_grade,
     parse_place,
+    reader_of,
 )
 from evokey.errors import InvalidInput
 from evokey.inspect import doctor as doctor_
@@ -37,7 +38,7 @@ DOCUMENTS, QUERIES = 20, 5
 
 def epochs(at: At = HERE, as_json: AsJson = False) -> None:
     """List the epochs (versions of what was learned); 0 is the untaught index. To search one: search --epoch N."""
-    with screen.report_errors(as_json), existing(at) as memory:
+    with screen.report_errors(as_json), existing_or_layer(at) as memory:
         found = memory.epochs()
         current = memory.stats().epoch
         if as_json:
@@ -73,8 +74,8 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Compare two epochs: what documents have learned, and which taught questions have other results."""
-    with screen.report_errors(as_json), existing(at) as memory:
-        found = memory.diff(before, memory.stats().epoch if after is None else after, filter_of(where))
+    with screen.report_errors(as_json), existing_or_layer(at) as memory:
+        found = memory.diff(before, memory.stats().epoch if after is None else after, **reader_of(memory, where))
         if as_json:
             screen.emit(found.to_dict())
             return
@@ -144,7 +145,7 @@ def rollback(
 ) -> None:
     """Return to an older epoch. Nothing is deleted: lessons that it did not include are on hold until they are released
     (evokey lessons). To undo it, roll back to the epoch before."""
-    with screen.report_errors(as_json), existing(at) as memory:
+    with screen.report_errors(as_json), existing_or_layer(at) as memory:
         made = memory.rollback(epoch)
         held = memory.stats().held
         if as_json:
@@ -163,8 +164,8 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Show what a document has learned, from whom, and how that changes its score for a question."""
-    with screen.report_errors(as_json), existing(at) as memory:
-        found = memory.explain(id, query, where=filter_of(where))
+    with screen.report_errors(as_json), existing_or_layer(at) as memory:
+        found = memory.explain(id, query, **reader_of(memory, where))
         if as_json:
             screen.emit(found.to_dict())
             return
@@ -228,7 +229,7 @@ def protect(
 
     Without a question: list the protected ones.
     """
-    with screen.report_errors(as_json), existing(at) as memory:
+    with screen.report_errors(as_json), existing_or_layer(at) as memory:
         if query is not None:
             if bool(relevant) == remove:
                 raise InvalidInput("give the documents with --relevant, or --remove to stop protecting the question")
@@ -322,7 +323,7 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     """Copy the memory as it is at one moment, while other processes may search it and write to it."""
-    with screen.report_errors(as_json), existing(at) as memory:
+    with screen.report_errors(as_json), existing_or_layer(at) as memory:
         with screen.working("copying", as_json):
             memory.backup(to)
         if as_json:

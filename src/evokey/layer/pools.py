@@ -7,6 +7,7 @@ of the text that was taught, where the engine gave one.
 from __future__ import annotations
 
 import logging
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,17 +48,20 @@ class EnginePools:
     engine: Engine
     ledger: Ledger
     _recent: OrderedDict[str, tuple[Filters, Sequence[Hit]]] = field(default_factory=OrderedDict, init=False)
+    _noting: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def note(self, query: str, filters: Filters, hits: Sequence[Hit]) -> None:
         """A search returned this: if feedback follows, the engine need not be asked again."""
-        self._recent[query] = filters, hits
-        self._recent.move_to_end(query)
-        while len(self._recent) > RECENT:
-            self._recent.popitem(last=False)
+        with self._noting:
+            self._recent[query] = filters, hits
+            self._recent.move_to_end(query)
+            while len(self._recent) > RECENT:
+                self._recent.popitem(last=False)
 
     def remember(self) -> None:
         """Lessons are gone: what is remembered of recent searches may be of their questions."""
-        self._recent.clear()
+        with self._noting:
+            self._recent.clear()
 
     def catch_up(self) -> None:
         """Nothing is read ahead."""

@@ -22,7 +22,7 @@ from evokey.settings.opening import (
     shared_folder,
     write_new,
 )
-from evokey.settings.toml import FILE, place, read, to_toml
+from evokey.settings.toml import FILE, load, place, read, to_toml
 from evokey.settings.values import FORMAT, PARTS, RetrieverSettings, Settings, change, check, settings_of, spell
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "check",
     "choose_verifier",
     "describe_encoders",
+    "load",
     "needs",
     "overwrite",
     "place",
