@@ -48,6 +48,8 @@ FINDS_LITTLE = 0.1
 """Where the engine's own nDCG is below this, there is little to lose."""
 QUANTILES = (0.0, 0.05, 0.1)
 """Of how like related held-out questions are to the nearest taught one: where learning may stop acting."""
+HIGH_QUANTILES = (0.25, 0.5)
+"""The same where the engine finds little: what unrelated questions lose is not known there."""
 FEW = Choice(spread=SPREAD, step=2.0, penalty=0.1, sharpness=1.0, kernel=2.0)
 """What is learned from too few lessons to cross-validate, if it does no harm."""
 FEW_PENALTIES = (0.2, 0.1, 0.0)
@@ -196,8 +198,10 @@ class Fit:
         """How like a taught question a question must be, at the least: as much as keeps nearly all of the gain."""
         near = np.concatenate([trial.nearest for trial in self._folds])
         again, some = self._rewordings.nearest, self._related if self._related.any() else ~self._related
-        levels = sorted({float(one) - SLACK for one in np.quantile(near[some], QUANTILES, method="lower")})
         found = self._populate([plan])
+        little = found.held_out[self.untaught].mean() < FINDS_LITTLE
+        quantiles = QUANTILES + (HIGH_QUANTILES if little else ())
+        levels = sorted({float(one) - SLACK for one in np.quantile(near[some], quantiles, method="lower")})
 
         def gain(level: float) -> float:
             """What is expected if nothing is learned about questions that are less like."""
