@@ -182,6 +182,7 @@ def test_a_name_is_needed_and_must_be_one(server: Server, tmp_path: Path) -> Non
 def test_settings_are_those_of_the_database_and_hold_no_url(opened: Opener, server: Server) -> None:
     memory = opened(encoder="wordllama", keys="title")
     assert opened().settings == memory.settings
+    assert memory.stats().bytes > 100_000  # of its tables
     with pytest.raises(InvalidSettings, match="was made with wordllama/title"):
         opened(encoder="bm25")
     assert "postgresql" not in (memory.folder / "evokey.toml").read_text()

@@ -43,7 +43,7 @@ def count(index: Index, ledger: Ledger, folder: Path, policy: str, among: Number
         recall=index.background.recall,
         policy=policy,
         **_bill(ledger),
-        bytes=size(folder),
+        bytes=size(folder) + ledger.bytes,
     )
     return found if inside is None else replace(found, **OWNERS)
 

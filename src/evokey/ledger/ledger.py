@@ -54,6 +54,11 @@ class Ledger:
         return not isinstance(self._database, SQLite)
 
     @property
+    def bytes(self) -> int:
+        """What it takes in a database; 0 where it is a file of the memory's folder."""
+        return getattr(self._database, "bytes", 0)
+
+    @property
     def version(self) -> int:
         """Changes when anybody, here or elsewhere, has committed."""
         return self._database.version

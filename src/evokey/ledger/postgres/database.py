@@ -308,7 +308,14 @@ class Postgres:
                 return not left
             time.sleep(0.1)
 
-    # ---- settings
+    # ---- the memory as a whole
+
+    @property
+    def bytes(self) -> int:
+        """Of all tables and indexes, keys included."""
+        tables = "SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = %s::regnamespace"
+        sql = f"SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM ({tables}) own"
+        return int(self.connections.ask(sql, (f'"{self.address.schema}"',))[0][0])
 
     @property
     def settings(self) -> str | None:
