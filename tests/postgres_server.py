@@ -93,10 +93,10 @@ class Server:
             def run(*command: str) -> None:
                 subprocess.run(command, check=True, user=user, stdout=subprocess.DEVNULL, timeout=60)
 
-            run(str(bin / "pg_basebackup"), "-d", self.url, "-D", str(folder), "-R", "-c", "fast")
+            run(str(bin / "pg_basebackup"), "-d", self.url, "-D", str(folder), "-R", "-N", "-c", "fast")
             (folder / ".s.PGSQL.5432.lock").unlink(missing_ok=True)  # of the socket that it was copied from
             control = [str(bin / "pg_ctl"), "-w", "-D", str(folder)]
-            run(*control, "-o", f'-h "" -k {folder}', "-l", f"{made}/log", "start")
+            run(*control, "-o", f'-F -h "" -k {folder}', "-l", f"{made}/log", "start")
             try:
                 yield f"postgresql://postgres@/postgres?host={folder}"
             finally:
