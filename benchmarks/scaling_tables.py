@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from results import read, table
+from results import RESULTS, read, table
 
 
 def ann_libraries() -> str:
@@ -39,9 +40,16 @@ def propagation() -> str:
     return table(["", "half", "99 %", "all", "answered by an older epoch"], rows)
 
 
+def _scale() -> dict[str, Any]:
+    """A million documents if they were measured, else as many as were."""
+    name = "million.json" if (RESULTS / "million.json").exists() else "scale.json"
+    found: dict[str, Any] = read(name)
+    return found
+
+
 def million() -> str:
     """What the store does beside the bare libraries: milliseconds at a recall."""
-    found = read("million.json")
+    found = _scale()
     searched, rows = found["search"], list[list[str]]()
     for name, one in searched["seconds"].items():
         recall = searched["recall"].get(name)
@@ -55,9 +63,10 @@ def million() -> str:
 
 
 def million_costs() -> str:
-    found = read("million.json")
+    found = _scale()
     fill, opened, taught = found["fill"], found["open"], found["teach"]
     rows = [
+        ["documents", f"{found['documents']:,}"],
         ["add all documents", f"{fill['add_seconds']:,} s"],
         ["… until one graph holds them", f"{fill['until_graph_seconds']:,} s"],
         ["peak memory while building", f"{fill['peak_rss_mb']:,} MB"],
@@ -67,6 +76,7 @@ def million_costs() -> str:
         ["memory after 200 searches, of which no file's", f"{opened['rss_mb']:,} MB, {opened['own_mb']:,} MB"],
         ["feedback a second, one by one / many at once",
          f"{taught['feedback_per_second']:,} / {taught['feedback_many_per_second']:,}"],
+        ["… one by one, in a second of the processor", f"{taught['feedback_per_processor_second']:,}"],
         [f"evolve with {taught['lessons']:,} lessons", f"{taught['evolve_seconds']:.1f} s"],
         ["ledger for each lesson", f"{taught['bytes_per_lesson']:,} bytes"],
         ["searches with a filter, 1 % / 50 % pass (p50)",
