@@ -63,7 +63,8 @@ class Server:
     @contextmanager
     def start(cls) -> Iterator[Self]:
         folder = Path(tempfile.mkdtemp(prefix="evokey-pg-"))
-        watch = subprocess.Popen([sys.executable, "-c", WATCH, str(folder)], stdin=subprocess.PIPE)
+        command = [sys.executable, "-c", WATCH, str(folder)]
+        watch = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # not killed with its group
         try:
             server = cls(folder / "data")
             try:
