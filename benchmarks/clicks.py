@@ -1,6 +1,6 @@
 """What clicks teach, beside true judgements. Makes results/clicks.json.
 
-    python benchmarks/clicks.py [DATA_DIR] [--sets NAME …]
+    python benchmarks/clicks.py [DATA_DIR] [--sets NAME …] [--encoder NAME …]
 
 Half of the judged questions of a set are searched in the untaught memory by CLIENTS people each, who see the first
 SHOWN documents. A person looks at rank r with probability 1/r and clicks what they see with probability CLICK if it
@@ -63,15 +63,14 @@ def quality(memory: evokey.Memory, judged: Judged) -> float:
     return fmean(found)
 
 
-def measure(documents: list[evokey.Document], judged: Judged, encoder: Any = None) -> dict[str, Any]:
+def measure(documents: list[evokey.Document], judged: Judged, encoder: str | list[str]) -> dict[str, Any]:
     queries = sorted(judged)
     random.Random(0).shuffle(queries)
     taught = {query: judged[query] for query in queries[: len(queries) // 2]}
     held_out = {query: judged[query] for query in queries[len(queries) // 2 :]}
-    settings = {} if encoder is None else {"encoder": encoder}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        with evokey.open(folder / "untaught", **settings) as memory:
+        with evokey.open(folder / "untaught", encoder=encoder) as memory:
             memory.add(documents)
             untaught = {"taught": quality(memory, taught), "held_out": quality(memory, held_out)}
             shown = {query: [hit.id for hit in memory.search(query, k=SHOWN)] for query in taught}
@@ -124,7 +123,7 @@ def _round(values: Mapping[str, Any]) -> dict[str, Any]:
 def read(folder: Path) -> tuple[list[evokey.Document], Judged]:
     loaded = data.load(folder)
     judged = {
-        loaded.queries[query]: right
+        loaded.queries[query].strip(): right
         for query, said in loaded.judged.items()
         if (right := {id: float(grade) for id, grade in said.items() if grade > 0})
     }
@@ -135,10 +134,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, nargs="?", default=HERE.parents[1] / "shared" / "data")
     parser.add_argument("--sets", nargs="*", default=SETS)
+    parser.add_argument("--encoder", nargs="+", default=["bm25"])
     given = parser.parse_args()
-    settings = {"clients": CLIENTS, "shown": SHOWN, "click": CLICK, "noise": NOISE, "random": RANDOM}
+    settings = {
+        "encoder": given.encoder,
+        "clients": CLIENTS,
+        "shown": SHOWN,
+        "click": CLICK,
+        "noise": NOISE,
+        "random": RANDOM,
+    }
     for name in given.sets:
-        measured = measure(*read(given.data / name))
+        measured = measure(*read(given.data / name), given.encoder)
         found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"settings": settings, "sets": {}}
         found["sets"][name] = measured
         RESULTS.write_text(json.dumps(found, indent=1) + "\n")

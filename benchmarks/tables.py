@@ -18,6 +18,7 @@ from statistics import fmean
 import attack_tables
 import beside_paper
 import beside_tables
+import click_tables
 import fairness
 import groups
 import passage_tables
@@ -318,6 +319,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **groups.TABLES,
     **beside_paper.TABLES,
     **beside_tables.TABLES,
+    **click_tables.TABLES,
     **prices.TABLES,
     **passage_tables.TABLES,
     **scaling_tables.TABLES,

@@ -12,6 +12,7 @@ import pytest
 from agents import by_http, by_stdio, call, refuse, serving, talk
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from postgres_server import Server
 
 import evokey
 from evokey.serve.keys import Key, KeyRing
@@ -231,3 +232,10 @@ def test_a_wrong_call_is_told_to_the_agent_with_the_way_out(kb: Path) -> None:
 
     with serving(Options(at=kb, auth=False)) as address:
         talk(address, script)
+
+
+def test_a_memory_in_a_database_is_served_by_stdio(server: Server) -> None:
+    name = server.fresh_name()
+    with evokey.open(server.url, name=name, encoder="bm25") as memory:
+        memory.add(DOCUMENTS)
+    talk(by_stdio(server.url, "--name", name), teach_and_forget)
