@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,46 +115,70 @@ def estimate(log: Sequence[Showing], *, rounds: int = 100, least: float = 0.01) 
     return PositionBias(seen=tuple(max(seen.get(rank, 0.0) / top, least) for rank in range(1, max(seen) + 1)))
 
 
-def over_expected(
-    log: Sequence[Showing], *, bias: PositionBias | None = None, rate: float = 0.02
-) -> dict[tuple[str, str], float]:
+Pair = tuple[str, str]
+"""A query and a document."""
+Places = Mapping[Pair, Mapping[int, Sequence[int]]]
+"""By pair and rank: how often it was shown there without a click, and with one."""
+ROUNDS = 10
+
+
+def over_expected(log: Sequence[Showing], *, bias: PositionBias | None = None, rate: float = 0.02) -> dict[Pair, float]:
     """Queries and documents with more clicks than their ranks let one expect; how many times more.
 
     A rank's expected clicks are its mean in the log (Zhang and Jones, 2007), or, with a bias, the share of looks that
     led to a click times the looks at the rank. A pair is named if a binomial test says that its clicks are no chance,
     where at most `rate` of all named pairs may be chance (Benjamini and Hochberg, 1995): so random clicks name next
-    to none.
+    to none. As the first ranks have most of the right documents, the mean there is high because of them. So it is
+    computed again without those that were named, until no more are.
     """
     if not 0 < rate < 1:
         raise InvalidInput(f"rate is between 0 and 1, not {rate}")
-    chances = _click_rates(log, bias)
-    counts: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    places, named = _count_places(log), dict[Pair, float]()
+    rates: dict[int, float] = {}
+    for _ in range(ROUNDS):
+        rates |= _click_rates(places, bias, named)
+        found = _name(places, rates, rate)
+        if found.keys() <= named.keys():
+            break
+        named |= found
+    return named
+
+
+def _count_places(log: Sequence[Showing]) -> Places:
+    counts: dict[Pair, dict[int, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
     for showing in log:
         for rank, id in enumerate(dict.fromkeys(showing.shown), 1):
-            counted = counts[showing.query, id]
-            counted[0] += 1
-            counted[1] += id in showing.clicked
-            counted[2] += chances[rank]
-    pairs = [pair for pair, (_, clicked, due) in counts.items() if clicked > due]
-    if not pairs:
+            counts[showing.query, id][rank][id in showing.clicked] += 1
+    return counts
+
+
+def _name(places: Places, rates: Mapping[int, float], rate: float) -> dict[Pair, float]:
+    """The pairs whose clicks are no chance."""
+    if not places:
         return {}
-    shown, clicked, due = np.array([counts[pair] for pair in pairs]).T
-    chance = betainc(clicked, shown - clicked + 1, np.clip(due / shown, 1e-9, 1 - 1e-9))  # P(as many clicks or more)
+    pairs = list(places)
+    sums = [
+        [(missed + hit, hit, (missed + hit) * rates[rank]) for rank, (missed, hit) in ranks.items()]
+        for ranks in places.values()
+    ]
+    shown, clicked, due = np.array([np.sum(one, axis=0) for one in sums]).T
+    more = clicked > due
+    chance = np.ones(len(pairs))  # P(as many clicks or more)
+    chance[more] = betainc(clicked[more], (shown - clicked)[more] + 1, np.clip(due[more] / shown[more], 1e-9, 1 - 1e-9))
     order = np.argsort(chance, kind="stable")
-    allowed = rate * np.arange(1, len(pairs) + 1) / len(counts)
-    passed = np.flatnonzero(chance[order] <= allowed)
+    passed = np.flatnonzero(chance[order] <= rate * np.arange(1, len(pairs) + 1) / len(pairs))
     named = order[: passed[-1] + 1] if len(passed) else order[:0]
-    return {pairs[place]: float(clicked[place] / due[place]) for place in sorted(named.tolist())}
+    return {pairs[place]: float(clicked[place] / max(due[place], 1e-9)) for place in sorted(named.tolist())}
 
 
-def _click_rates(log: Sequence[Showing], bias: PositionBias | None) -> dict[int, float]:
-    """By rank, how often a document there is clicked, whatever it is."""
+def _click_rates(places: Places, bias: PositionBias | None, named: Mapping[Pair, float]) -> dict[int, float]:
+    """By rank, how often a document there is clicked, whatever it is; those that are named aside."""
     shown: dict[int, int] = defaultdict(int)
     clicked: dict[int, int] = defaultdict(int)
-    for showing in log:
-        for rank, id in enumerate(dict.fromkeys(showing.shown), 1):
-            shown[rank] += 1
-            clicked[rank] += id in showing.clicked
+    for pair, ranks in places.items():
+        for rank, (missed, hit) in ranks.items() if pair not in named else ():
+            shown[rank] += missed + hit
+            clicked[rank] += hit
     if bias is None:
         return {rank: clicked[rank] / shown[rank] for rank in shown}
     looks = sum(bias.at(rank) * count for rank, count in shown.items())
