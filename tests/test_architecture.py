@@ -30,7 +30,7 @@ ORDER = [
     ["memory", "layer"],
     ["demo", "inspect.accounting", "inspect.doctor", "inspect.migrate", "loop.thinker"],
     ["client", "serve"],
-    ["frameworks", "mcp"],
+    ["frameworks", "importing", "mcp"],
     ["bench", "feedback"],
     ["cli"],
 ]

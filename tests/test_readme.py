@@ -32,7 +32,7 @@ def test_the_readme_s_layer_learns_beside_a_search(tmp_path: Path) -> None:
     assert run.stdout.split()[-1] == "git-revert"
 
 
-@pytest.mark.parametrize("page", ["retrievers", "loop", "passages", "beside"])
+@pytest.mark.parametrize("page", ["retrievers", "loop", "passages", "import", "beside"])
 def test_the_examples_of_a_page_run_and_print_what_they_say(page: str, tmp_path: Path) -> None:
     for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text("utf-8"), re.DOTALL):
         said = re.findall(r"print\(.*?\)  # (.*)", code)

@@ -214,7 +214,8 @@ class Memory:
         batch: int | None = None,
     ) -> int:
         """Insert documents, or replace those with the same id: all of them, or none and an error. Returns how many were
-        given. `progress` is told the share that is encoded, from 0 to 1; the logger "evokey" says so too, in its INFO.
+        given. `vectors`: one for each document, made by the memory's own dense encoder, or by the caller's (encoder
+        'given'). `progress` is told the share that is encoded, from 0 to 1; the logger "evokey" says so too (INFO).
         `sources` notes the file that a document was read from, by id. With `batch`, documents are taken and stored so
         many at a time: an error leaves the batches before it stored, and there may be more than memory holds.
         """
@@ -236,7 +237,7 @@ class Memory:
         taken = [checks.document(one) for one in documents]
         if self._settings.restricted is not None:
             checks.readable(taken, self._settings.restricted)
-        matrix = document_vectors(self.index.given, taken, vectors)
+        matrix = document_vectors(self.index.takes_vectors, taken, vectors)
         files = {one.id: sources[one.id] for one in taken if one.id in sources} if sources else {}
         with self._write():
             with self.index.adding(), self.ledger.write():

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 import evokey
-from evokey.cli import adding, allow, bench, feedback, lessons, loop, mcp, screen, serving, travel
+from evokey.cli import adding, allow, bench, feedback, importing, lessons, loop, mcp, screen, serving, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
 from evokey.cli.options import (
@@ -290,6 +290,7 @@ def _account(account: accounting.Account, plot: Path | None) -> None:
         screen.say(f"plotted into {escape(str(plot))}")
 
 
+app.command("import")(importing.import_)
 app.add_typer(bench.app, name="bench")
 app.add_typer(serving.api_keys, name="api-keys")
 for command in (

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from evokey import checks
-from evokey.errors import InvalidVector
-from evokey.search.retriever import GivenRetriever
+from evokey.errors import EncoderMismatch, InvalidVector
+from evokey.search.imported import SAME
+from evokey.search.retriever import DenseRetriever, GivenRetriever
 from evokey.types import Document, Vectors
 
 
@@ -37,10 +38,22 @@ def add_in_batches(documents: Iterable[Any], vectors: Any, size: int, add: Calla
     return count
 
 
-def document_vectors(retriever: GivenRetriever | None, documents: Sequence[Document], given: Any) -> Vectors | None:
-    """The vectors that came beside documents."""
-    if retriever is not None and given is None and documents:
+def document_vectors(retriever: DenseRetriever | None, documents: Sequence[Document], given: Any) -> Vectors | None:
+    """The vectors that came beside documents. retriever: the one that takes them, if the memory has one."""
+    if isinstance(retriever, GivenRetriever) and given is None and documents:
         raise InvalidVector("this memory takes its vectors from the caller (encoder 'given'): pass vectors=… to add")
     if given is not None and retriever is None:
-        raise InvalidVector("this memory makes its own vectors; vectors=… is for encoder='given'")
-    return None if given is None or not documents else checks.vectors(given, len(documents))
+        raise InvalidVector(
+            "this memory makes its own vectors; vectors=… is for encoder='given', or where one dense encoder made them "
+            "and the memory has it, with keys='full'"
+        )
+    if given is None or retriever is None or not documents:
+        return None
+    vectors = checks.vectors(given, len(documents))
+    if (found := retriever.find_mismatch(documents, vectors)) is not None:
+        id, likeness = found
+        raise EncoderMismatch(
+            f"document {id!r} came with a vector that encoder {retriever.name!r} does not make of its text (similarity "
+            f"{likeness:.3f}, where {SAME} is needed). Name the encoder that made these vectors; nothing was stored"
+        )
+    return vectors

@@ -27,7 +27,7 @@ from evokey.search.background import Background
 from evokey.search.fusion import Fusion
 from evokey.search.indexing import Progress, Watch, attempt, encode, named, reason
 from evokey.search.overlay import Touched
-from evokey.search.retriever import GivenRetriever, Retriever
+from evokey.search.retriever import DenseRetriever, GivenRetriever, Retriever
 from evokey.search.view import Overlays, View
 from evokey.types import Epoch, Numbers
 
@@ -114,6 +114,12 @@ class Index:
         """Keys of documents that are about to be committed."""
         self._given_up = False
         self.catch_up()
+
+    @property
+    def takes_vectors(self) -> DenseRetriever | None:
+        """The retriever whose keys may come with the documents: the one dense retriever, where each has one key."""
+        dense = [one for one in self._retrievers if isinstance(one, DenseRetriever)]
+        return dense[0] if len(dense) == 1 and (self.given or dense[0].takes_vectors) else None
 
     # ---- what is searched
 

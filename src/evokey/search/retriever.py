@@ -17,6 +17,7 @@ from evokey.encoders.cached import Cached, Kept
 from evokey.encoders.given import Given
 from evokey.encoders.staged import Staged
 from evokey.errors import InvalidVector
+from evokey.keys.full import Full
 from evokey.ledger.documents import Entry
 from evokey.protocols import Bag, Corpus, Cost, KeyBuilder, Snapshot, SparseEncoder, Store
 from evokey.registry import Options
@@ -24,6 +25,7 @@ from evokey.scoring.block import NO_NUMBERS, Block, Keys
 from evokey.scoring.dense import DenseBlock, DenseQuestion
 from evokey.scoring.late import LateBlock, LateQuestion
 from evokey.scoring.sparse import SparseBlock, SparseQuestion
+from evokey.search.imported import find_mismatch, merge
 from evokey.search.overlay import Overlay
 from evokey.search.rewording import Rewording, turn
 from evokey.types import Document, Expansion, KeyText, Numbers, Ranking, Scores, Vectors
@@ -169,8 +171,29 @@ class DenseRetriever(Retriever):
     """Whether any text can be encoded."""
 
     def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
+        """A vector that came with a document, of an index that was imported, is its key; unless the encoder is another
+        one now."""
         self._tell_dimension()
-        return super().keys(entries, corpus)
+        handed = [entry for entry in entries if entry.vector is not None]
+        if not handed or not self.takes_vectors:
+            return super().keys(entries, corpus)
+        vectors = np.stack([_handed(entry) for entry in handed])
+        if self.find_mismatch([entry.document for entry in handed], vectors) is not None:
+            return super().keys(entries, corpus)
+        rest = super().keys([entry for entry in entries if entry.vector is None], corpus)
+        return merge(_numbers(entries), rest, Keys(_numbers(handed), _numbers(handed), DenseBlock(vectors)))
+
+    @property
+    def takes_vectors(self) -> bool:
+        """Whether documents may come with their vectors: where a document has one key, of all its text."""
+        return type(self._keys) is Full
+
+    def find_mismatch(self, documents: Sequence[Document], vectors: Vectors) -> tuple[str, float] | None:
+        """Of a sample, the first document of which the encoder makes another vector: its id, and their similarity."""
+        self._tell_dimension()
+        texts = [self.rows(one)[0].text if self.rows(one) else "" for one in documents]
+        found = find_mismatch(self._encoder.documents, texts, vectors)
+        return None if found is None else (documents[found[0]].id, found[1])
 
     def _keys_of(self, covered: Numbers, owners: Numbers, made: Vectors) -> Keys:
         self.check_dimension(made)
@@ -230,6 +253,9 @@ class GivenRetriever(DenseRetriever):
     reads_text = False
     _encoder: Given
     encodes: ClassVar[bool] = False
+
+    def find_mismatch(self, documents: Sequence[Document], vectors: Vectors) -> None:
+        """Nobody but the caller knows."""
 
     def __init__(self, name: str, encoder: Given, keys: KeyBuilder, folder: Path | None, store: Store) -> None:
         super().__init__(name, encoder, keys, folder, store)
