@@ -15,7 +15,7 @@ from evokey.checks import Graded
 from evokey.client.client import Client
 from evokey.errors import InvalidInput, UnknownDocument
 from evokey.layer.layer import Layer
-from evokey.loop.rating import matches
+from evokey.loop.rating import find_origins
 from evokey.memory import Memory
 from evokey.types import Document, Hit, Lesson, Rating
 
@@ -33,8 +33,8 @@ class Retrieved:
     """Of the service."""
 
     def credit(self, answer: str) -> list[str]:
-        """The documents that an answer was made from: those that have most words of one of its sentences."""
-        return [id for id, text in self.texts.items() if matches(answer, text)]
+        """The documents that an answer was made from: for each of its sentences the one that has most of its words."""
+        return find_origins(answer, self.texts)
 
 
 @dataclass(frozen=True, slots=True)

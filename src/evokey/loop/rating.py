@@ -9,7 +9,7 @@ evolve on, as if it had never been given.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evokey.errors import InvalidInput, UnknownDocument, UnknownResult
@@ -157,6 +157,19 @@ def matches(answer: str, passage: str, threshold: float = MATCH) -> bool:
     """Whether a passage has enough of the words of some sentence of an answer."""
     words = set(_WORD.findall(passage.casefold()))
     return any(overlap(sentence, words) >= threshold for sentence in _SENTENCE.findall(answer))
+
+
+def find_origins(answer: str, passages: Mapping[str, str]) -> list[str]:
+    """Of passages, by name, those that an answer without citations was made from: for each sentence the one that has
+    most of its words, if it has enough. The first of several: passages come best first."""
+    words = {name: set(_WORD.findall(passage.casefold())) for name, passage in passages.items()}
+    found = set()
+    for sentence in _SENTENCE.findall(answer):
+        shares = {name: overlap(sentence, own) for name, own in words.items()}
+        best = max(shares, key=lambda name: shares[name], default=None)
+        if best is not None and shares[best] >= MATCH:
+            found.add(best)
+    return [name for name in passages if name in found]
 
 
 def overlap(sentence: str, words: set[str]) -> float:
