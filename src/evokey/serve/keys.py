@@ -27,6 +27,8 @@ ALL = "*"
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,62}")
 GRACE = 86_400.0
 """Seconds for which the old secret of a key works after a rotation."""
+TRUSTED, BELIEVED = 1.0, 1_000
+"""Seconds for which a key is not looked up again, and how many keys."""
 AUDITED = 100_000
 """Entries of the audit log that are kept."""
 SCHEMA = """
@@ -78,7 +80,10 @@ class Act:
 class KeyRing:
     def __init__(self, folder: Path, *, now: Callable[[], float] = time.time) -> None:
         self._path, self._now = folder / FILE, now
+        self._found: dict[str, tuple[Key, float]] = {}
+        """Keys that were shown lately, by the hash of what was shown, and until when that is believed."""
         with self._open() as file:
+            file.execute("PRAGMA journal_mode = WAL")
             file.executescript(SCHEMA)
         self._path.chmod(0o600)
 
@@ -104,6 +109,7 @@ class KeyRing:
     def rotate(self, name: str, grace: float = GRACE) -> str:
         """A new secret for a key; the old one works for so many seconds more."""
         secret = secrets.token_urlsafe(32)
+        self._found = {}
         with self._open() as file:
             changed = file.execute(
                 "UPDATE keys SET old_hash = hash, old_until = ?, hash = ? WHERE name = ? AND revoked = 0",
@@ -113,6 +119,7 @@ class KeyRing:
         return f"evk_{name}_{secret}"
 
     def revoke(self, name: str) -> None:
+        self._found = {}
         with self._open() as file:
             changed = file.execute("UPDATE keys SET revoked = 1, old_hash = NULL WHERE name = ?", (name,)).rowcount
         self._check_found(changed, name)
@@ -122,7 +129,18 @@ class KeyRing:
             return [_key(row) for row in file.execute("SELECT * FROM keys ORDER BY created, name")]
 
     def find(self, said: str) -> Key | None:
-        """The key that somebody shows, if it is one, and neither expired nor revoked."""
+        """The key that somebody shows, if it is one, and neither expired nor revoked. What another process revokes is
+        believed for a second more."""
+        known, until = self._found.get(_hash(said), (None, 0.0))
+        if known is None or until <= self._now():
+            known = self._look_up(said)
+            self._found = {} if len(self._found) >= BELIEVED else self._found
+            if known is not None:
+                self._found[_hash(said)] = known, self._now() + TRUSTED
+        expired = known is not None and known.expires is not None and known.expires <= self._now()
+        return None if expired else known
+
+    def _look_up(self, said: str) -> Key | None:
         start, _, rest = said.partition("_")
         name, _, secret = rest.partition("_")
         if start != "evk" or not secret or not NAME.fullmatch(name):
@@ -132,8 +150,7 @@ class KeyRing:
         if row is None or not _matches(row, secret, self._now()):
             return None
         key = _key(row)
-        expired = key.expires is not None and key.expires <= self._now()
-        return None if expired or key.revoked else key
+        return None if key.revoked else key
 
     # ---- the audit log: who did what
 
@@ -160,6 +177,7 @@ class KeyRing:
         """A connection for one act: threads and processes share the file."""
         try:
             with closing(sqlite3.connect(self._path, timeout=10, isolation_level=None)) as file:
+                file.execute("PRAGMA synchronous = NORMAL")  # a power cut may cost the last lines of the audit log
                 yield file
         except sqlite3.OperationalError as error:
             raise StorageFailed(
