@@ -66,7 +66,7 @@ class Connection:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def post(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
-        if self._streams is None:
+        if self._streams is None or self._streams[0].at_eof():  # the service closes connections that are idle
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
         data = json.dumps(body).encode()
@@ -80,6 +80,7 @@ class Connection:
     def close(self) -> None:
         if self._streams is not None:
             self._streams[1].close()
+            self._streams = None
 
 
 @dataclass
@@ -100,6 +101,7 @@ class Load:
                 status, told = await connection.post("/search", {"query": query, "k": 10})
         except (OSError, asyncio.IncompleteReadError, ValueError, IndexError) as error:
             self.log.errors.append(type(error).__name__)
+            connection.close()
             return
         taken = time.perf_counter() - due
         (self.log.feedbacks if teach else self.log.searches).append(taken)

@@ -19,6 +19,8 @@ from evokey.serve.options import Options
 HEAD_SECONDS = 20.0
 """Seconds in which the head of a first request must have arrived."""
 PASSED = "EVOKEY_SERVICE_OPTIONS"
+IDLE = 75
+"""Seconds for which a connection waits for its next request: more than a proxy in front waits."""
 CONNECTIONS = 1_000
 ENDING = 30
 """Seconds that requests have to end, when the service is stopped."""
@@ -59,5 +61,6 @@ def serve(options: Options) -> None:
         access_log=False,
         server_header=False,
         limit_concurrency=CONNECTIONS,
+        timeout_keep_alive=IDLE,
         timeout_graceful_shutdown=ENDING,
     )
