@@ -102,7 +102,7 @@ def made(tmp_path: Path) -> Iterator[Callable[..., Memory]]:
             folder = tmp_path / name
             folder.mkdir()
             chosen = settings.settings_of(**{"restricted": "access", **said})
-            return stack.enter_context(Memory(folder, chosen, policy=rule))
+            return stack.enter_context(Memory(folder, chosen, policy=rule, now=lambda: 0.0))  # lessons age by it
 
         yield make
 

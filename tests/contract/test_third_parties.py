@@ -277,4 +277,4 @@ def test_what_cannot_be_a_component_is_refused(tmp_path: Path, said: dict[str, A
 
 
 def test_every_kind_says_what_its_components_must_have() -> None:
-    assert set(OFFERS) == set(COMPONENTS) - {"tool"}
+    assert set(OFFERS) == set(COMPONENTS) - {"tool", "ledger"}

@@ -61,8 +61,8 @@ class Field:
         self.totals, self.others = table(chance, queries, texts), table(chance, queries, 12)
         self.others = -np.sort(-self.others, axis=1)[:, : int(chance.choice([0, 3, 10]))]
         far = np.float32(chance.choice([1.0, 0.3]))  # keys may be far from all questions
-        self.moved = {(0.0, 0.0, step, 0.0): far * table(chance, queries, self.documents) for step in STEPS}
-        self.base = self.moved[0.0, 0.0, 0.0, 0.0]
+        self.moved = {(0.0, 0.0, 0.0, 0.0, step, 0.0): far * table(chance, queries, self.documents) for step in STEPS}
+        self.base = self.moved[0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
         self.relevant = np.where(chance.random(self.base.shape) < chance.choice([0.02, 0.5]), 1.0, 0.0).astype(
             np.float32
         )

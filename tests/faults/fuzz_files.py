@@ -30,7 +30,7 @@ import docx
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from ingest.small_pdf import pdf
 
-from evokey.cli.reading import read_documents
+from evokey.cli.records import read_documents
 from evokey.errors import InvalidDocument
 from evokey.ingest import ChildReader, File
 from evokey.ingest.kinds import KINDS

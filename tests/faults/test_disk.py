@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import resource
@@ -93,6 +94,7 @@ def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Tmpfs | Lim
     (tmp_path / "disk").mkdir()
     mounted("-t", "tmpfs", "-o", "size=2m", "tmpfs", tmp_path / "disk")
     yield Tmpfs(tmp_path / "disk")
+    gc.collect()  # keys stay mapped until the memory is collected
     subprocess.run(["umount", tmp_path / "disk"], check=True)
 
 
@@ -232,6 +234,7 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
     mounted("--bind", tmp_path / "kb", tmp_path / "view")
     mounted("-o", "remount,ro,bind", tmp_path / "view")
     yield tmp_path / "view"
+    gc.collect()
     subprocess.run(["umount", tmp_path / "view"], check=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -189,6 +190,7 @@ def test_a_revoked_key_ends_in_the_middle_of_a_session(kb: Path) -> None:
     async def script(client: Client) -> None:
         await call(client, "stats")
         KeyRing(kb).revoke("short")
+        await asyncio.sleep(1.2)  # keys are looked up once a second
         with pytest.raises(MCPError):
             await call(client, "stats")
 

@@ -64,7 +64,11 @@ def test_every_encoder_named_becomes_a_retriever_with_the_store_that_fits(
         ({"encoder": ["bm25", "bert"]}, UnknownComponent, "no encoder called 'bert'"),
         ({"policy": "greedy"}, UnknownComponent, "no policy called 'greedy'; choose one of: guarded"),
         ({"keys": "halves"}, UnknownComponent, "no keys called 'halves'; choose one of: abstract, auto, chunks, full"),
-        ({"store": "hnsw"}, UnknownComponent, "no store called 'hnsw'; choose one of: flat, late, sparse"),
+        (
+            {"store": "hnsw"},
+            UnknownComponent,
+            "no store called 'hnsw'; choose one of: ann, flat, late, milvus, pgvector, sparse",
+        ),
         ({"expander": "hide"}, UnknownComponent, "no expander called 'hide'; choose one of: bge-rewriter"),
         ({"encoder": "bm25", "store": "flat"}, InvalidSettings, "'bm25' needs store 'sparse', not 'flat'"),
         ({"encoder": "wordllama", "store": "sparse"}, InvalidSettings, "'wordllama' needs store 'flat', not 'sparse'"),

@@ -186,7 +186,7 @@ class CrossFit:
         oldest = max(self._ages.values(), default=0.0)
         moves = [one for one in (plain, *lens_grid()) if one.step in self._steps and one.step]
         decaying = [replace(one, half_life=days) for days in HALF_LIVES if days <= oldest for one in moves]
-        if not decaying:
+        if not decaying or np.count_nonzero(self.newer) < MIN_CROSSFIT:
             return plain
         newer = self._populate([NOTHING, plain, *decaying]).among(self.newer)
         best = newer.choose()

@@ -111,6 +111,7 @@ class EpochWriter(ABC):
     def make_epoch(self, kind: str, report: EpochReport, up_to: int, omitted: Omitted) -> Epoch:
         """What a report proposes, as an epoch that has no number yet."""
         held = frozenset(number for number in omitted if number <= up_to)
-        written = replace(report, actors_left_out={}, documents_left_out={}).to_dict()  # a name could not be forgotten
+        told = replace(report, pools_renewed=0, pools_seconds=0.0)  # what is written does not depend on the machine
+        written = replace(told, actors_left_out={}, documents_left_out={}).to_dict()  # a name could not be forgotten
         chosen = (report.choice, report.weights, self.now(), written)
         return Epoch(0, kind, up_to, *chosen, omitted=held, reach=report.reach, left_out=report.left_out)

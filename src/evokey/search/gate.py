@@ -79,6 +79,8 @@ class Taught:
             shares[list(hidden)] = -np.inf
         near = _nearest(shares)
         top = [max(share, -1.0) for share in shares[near].tolist() if share != -np.inf]  # a text may be like nothing
+        if not top:
+            return np.zeros(SIGNALS)
         first, *others = (self.documents[at] for at in near[: len(top)].tolist())
         agree = sum(not first.isdisjoint(other) for other in others) / max(len(others), 1)
         found = [max(score / own, -1.0) for score in best[:FIRST].tolist()] or [0.0]

@@ -46,6 +46,11 @@ KEYS = {
 """What tells rows apart, in tables of which rows are replaced."""
 
 
+STATUS = """SELECT CASE WHEN %s::text::xid8 < pg_snapshot_xmax(pg_current_snapshot())
+  THEN pg_xact_status(%s::text::xid8) ELSE 'unknown to the server' END"""
+"""Of a transaction. A server that died before anything of it was written gives its number again."""
+
+
 class Using(threading.local):
     """The connections of one thread."""
 
@@ -242,7 +247,7 @@ class Postgres:
         status = "in progress"
         try:
             while status == "in progress":
-                status = self.connections.ask("SELECT pg_xact_status(%s::text::xid8)", (transaction,))[0][0]
+                status = self.connections.ask(STATUS, (transaction, transaction))[0][0]
         except ConnectionLost:
             raise CommitUnknown(
                 f"{self.address}: the connection broke during a commit, and the database does not answer whether it "
