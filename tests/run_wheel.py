@@ -13,7 +13,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 
 def main(wheel: Path) -> None:
-    example = re.search(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    example = re.search(r"```python\n(import evokey\n.*?)```", README.read_text("utf-8"), re.DOTALL)
     assert example is not None
     expected = re.findall(r"print\(.*#\s*(\S+)", example[1])
     with tempfile.TemporaryDirectory() as folder:
