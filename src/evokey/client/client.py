@@ -151,7 +151,7 @@ class Client:
     ) -> Mapping[str, Any]:
         """What learn did with a query: LearnReport.to_dict."""
         answers = [expected] if isinstance(expected, str) else list(expected or ())
-        graded = None if relevant is None else _graded(relevant)
+        graded = None if relevant is None else _encode_grades(relevant)
         told: Mapping[str, Any] = self._post("learn", query=query, expected=answers, relevant=graded, user=self._user)
         return told["report"]  # type: ignore[no-any-return]
 
@@ -174,7 +174,7 @@ class Client:
         return int(self._post("lessons/release", lessons=list(lessons))["count"])
 
     def protect(self, query: str, relevant: Graded) -> None:
-        self._post("protect", query=query, relevant=_graded(relevant))
+        self._post("protect", query=query, relevant=_encode_grades(relevant))
 
     def protected_queries(self) -> Mapping[str, Mapping[str, float]]:
         found: Mapping[str, Mapping[str, float]] = self._get("protected")["protected"]
@@ -233,14 +233,14 @@ def _fields(one: Document) -> dict[str, Any]:
     return {"id": one.id, "text": one.text, "title": one.title, "metadata": dict(one.metadata)}
 
 
-def _graded(relevant: Graded) -> list[str] | dict[str, float]:
+def _encode_grades(relevant: Graded) -> list[str] | dict[str, float]:
     return dict(relevant) if isinstance(relevant, Mapping) else list(relevant)
 
 
 def _lesson_fields(
     query: str, relevant: Graded = (), irrelevant: Iterable[str] = (), units: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    told = {"query": query, "relevant": _graded(relevant), "irrelevant": list(irrelevant)}
+    told = {"query": query, "relevant": _encode_grades(relevant), "irrelevant": list(irrelevant)}
     return told | {"units": list(units or ())}
 
 

@@ -219,11 +219,11 @@ class File:
         """What is there of these, whole: a value that does not match its checksum is erased."""
         found: dict[Key, bytes] = {}
         for start in range(0, len(keys), ASKED_AT_ONCE):
-            found |= self._done(partial(_select, keys[start : start + ASKED_AT_ONCE]), dict[Key, bytes]())
+            found |= self._work_on_file(partial(_select, keys[start : start + ASKED_AT_ONCE]), dict[Key, bytes]())
         broken = [key for key, value in found.items() if not _sound(value)]
         if broken:
             log.warning("%s: %d values are damaged, and are computed again", self.path, len(broken))
-            self._done(
+            self._work_on_file(
                 lambda run: run.executemany("DELETE FROM encoded WHERE text = ? AND maker = ?", broken).rowcount, 0
             )
         return {key: value[CHECKSUM:] for key, value in found.items() if key not in broken}
@@ -239,7 +239,7 @@ class File:
                     "INSERT INTO encoded VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows
                 ).rowcount
 
-        all_new = not rows or self._done(insert, 0) == len(rows)
+        all_new = not rows or self._work_on_file(insert, 0) == len(rows)
         return dict(values) if all_new else {**values, **self.read(list(values))}
 
     def erase(self, texts: Sequence[bytes]) -> None:
@@ -251,7 +251,7 @@ class File:
                 connection.executemany("DELETE FROM encoded WHERE text = ?", [(text,) for text in texts])
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-        self._done(delete)
+        self._work_on_file(delete)
         for path in self.path.parent.glob(f"{self.path.name}.damaged*"):
             path.unlink(missing_ok=True)
 
@@ -259,7 +259,7 @@ class File:
         with self._lock:
             self._connection.close()
 
-    def _done(self, work: Callable[[sqlite3.Connection], Done], without: Done | None = None) -> Done:
+    def _work_on_file(self, work: Callable[[sqlite3.Connection], Done], without: Done | None = None) -> Done:
         """Work on the file; on a new one, where it is damaged or gone. Where it cannot be used, go on without it."""
         with self._lock:
             try:

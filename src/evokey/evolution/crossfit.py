@@ -67,7 +67,8 @@ class CrossFit:
         self._gates: dict[LensId | None, Gate | CrossFitted] = {}
         self._tried: dict[Choice, None] = {}
         self._traffic = self.score(judge_by_untaught(self.unrelated_traffic, self.pools))
-        self._lenses = [one for one in self._all_lenses if self._kept(*self._add_lens(one, [NOTHING])) >= 1 - LENS_LOSS]
+        alone = {one: self._add_lens(one, [NOTHING])[0] for one in self._all_lenses}
+        self._lenses = [one for one, choice in alone.items() if self._retention(choice) >= 1 - LENS_LOSS]
         # No exception for a protected query: it is scored with documents outside its pool, too.
         self.protected = self.score(data.protected, deep=True)
         self.folds = [
@@ -208,9 +209,9 @@ class CrossFit:
         lens_alone = {
             one: NOTHING if one.lens_id is None else self._add_lens(one.lens_id, [NOTHING])[0] for one in choices
         }
-        return [one for one in choices if self._kept(one) >= self._kept(lens_alone[one]) - KEYS_LOSS]
+        return [one for one in choices if self._retention(one) >= self._retention(lens_alone[one]) - KEYS_LOSS]
 
-    def _kept(self, choice: Choice) -> float:
+    def _retention(self, choice: Choice) -> float:
         """How much of its untaught results unrelated traffic keeps under a choice (nDCG@10)."""
         return float(self._traffic.outcomes([choice])[choice].mean()) if self._traffic.queries else 1.0
 

@@ -28,10 +28,10 @@ def _records(path: Path) -> Iterator[Record]:
     except InvalidInput:
         yield from (_unwrap(record) for _, record in ingest.records(path))
         return
-    yield from (_unwrap(one) for one in _listed(whole) if isinstance(one, Mapping))
+    yield from (_unwrap(one) for one in _as_list(whole) if isinstance(one, Mapping))
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     while isinstance(value, Mapping):

@@ -92,7 +92,7 @@ def judge(epoch: int, other: int, mode: str, impressions: Sequence[Impression]) 
     clusters: dict[str, list[int]] = {}
     for one in impressions:
         clusters.setdefault(one.query, []).append(one.outcome)
-    margin, error, effective = _clustered(list(clusters.values()))
+    margin, error, effective = _summarise_clusters(list(clusters.values()))
     decided = sum(any(outcomes) for outcomes in clusters.values())
     reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, max(effective - 1, 1.0))) * error
     low, high = margin - reach, margin + reach
@@ -101,7 +101,7 @@ def judge(epoch: int, other: int, mode: str, impressions: Sequence[Impression]) 
     return Comparison(epoch, other, mode, len(impressions), decided, wins, losses, margin, low, high, winner)
 
 
-def _clustered(clusters: Sequence[Sequence[int]]) -> tuple[float, float, float]:
+def _summarise_clusters(clusters: Sequence[Sequence[int]]) -> tuple[float, float, float]:
     """The mean outcome, its standard error clustered by query, and how many equal queries would be as many."""
     weights = np.array([min(len(one), MOST) for one in clusters], float)
     means = np.array([sum(one) / len(one) for one in clusters])

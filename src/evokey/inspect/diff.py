@@ -27,7 +27,7 @@ def diff(
     changed = _document_changes(index, ledger, a, b, among)
     if among is not None:
         return EpochDiff(a, b, changed, [], 0)
-    asked = _known(composer.log(max(epoch.lessons_to for epoch in epochs), _missing(*epochs)), ledger)
+    asked = _collect_judged(composer.log(max(epoch.lessons_to for epoch in epochs), _missing(*epochs)), ledger)
     queries = sample(list(asked), COMPARED)
     views = index.view(a), index.view(b)
     compared = [_change(ledger, query, asked[query], views) for query in queries]
@@ -41,7 +41,7 @@ def preview(index: Index, composer: Composer, ledger: Ledger, draft: Draft) -> E
         return EpochDiff(draft.epoch, draft.epoch + 1, [], [], 0)
     before = index.view(draft.epoch)
     after = View(before.retrievers, before.fusion, draft.overlays)
-    asked = _known(composer.log(draft.up_to, draft.omitted), ledger)
+    asked = _collect_judged(composer.log(draft.up_to, draft.omitted), ledger)
     searched = [query for query in ledger.traffic.queries() if query not in asked]
     queries = [*sample(list(asked), COMPARED // 2), *sample(searched, COMPARED // 2)]
     compared = [_change(ledger, query, asked.get(query), (before, after)) for query in queries]
@@ -49,7 +49,7 @@ def preview(index: Index, composer: Composer, ledger: Ledger, draft: Draft) -> E
     return EpochDiff(draft.epoch, draft.epoch + 1, [], changed, len(queries))
 
 
-def _known(log: Log, ledger: Ledger) -> Mapping[str, Mapping[int, float]]:
+def _collect_judged(log: Log, ledger: Ledger) -> Mapping[str, Mapping[int, float]]:
     """Protected and taught queries and what is right for them, restricted documents too."""
     own = {} if log.restricted_judgements is None else log.restricted_judgements.grades
     taught = {**own, **log.taught.grades}

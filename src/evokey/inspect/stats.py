@@ -22,7 +22,7 @@ OWNERS: dict[str, Any] = {"calls": 0, "calls_saved": 0, "false_hits": 0, "tokens
 def count(index: Index, ledger: Ledger, folder: Path, policy: str, among: Numbers | None) -> Stats:
     """among: the documents that a caller who is not the owner may know of."""
     epoch, inside = ledger.epochs.get(index.epoch), None if among is None else among.tolist()
-    lacking, touched = index.without_keys, _touched(index, epoch.number)
+    lacking, touched = index.without_keys, _find_touched(index, epoch.number)
     lessons, held = len(ledger.lessons), len(ledger.lessons.held())
     if inside is not None:
         lacking, touched = lacking.intersection(inside), touched.intersection(inside)
@@ -48,7 +48,7 @@ def count(index: Index, ledger: Ledger, folder: Path, policy: str, among: Number
     return found if inside is None else replace(found, **OWNERS)
 
 
-def _touched(index: Index, epoch: int) -> set[int]:
+def _find_touched(index: Index, epoch: int) -> set[int]:
     """Documents that were taught something."""
     try:
         overlays = index.view(epoch).overlays

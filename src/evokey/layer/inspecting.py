@@ -92,7 +92,7 @@ def _view(learned: Learned, scored: Scored, near: Near, place: int) -> View:
 
 
 def diff(before: Learned, after: Learned, ledger: Ledger) -> EpochDiff:
-    stored, known = ledger.pools.get(ENGINE), _judged(before, after, ledger)
+    stored, known = ledger.pools.get(ENGINE), _collect_judged(before, after, ledger)
     queries = sample([query for query in known if query in stored], COMPARED)
     changes = []
     for query in queries:
@@ -106,7 +106,7 @@ def diff(before: Learned, after: Learned, ledger: Ledger) -> EpochDiff:
     return EpochDiff(before.epoch.number, after.epoch.number, _documents(before, after), changes, len(queries))
 
 
-def _judged(before: Learned, after: Learned, ledger: Ledger) -> dict[str, dict[str, float]]:
+def _collect_judged(before: Learned, after: Learned, ledger: Ledger) -> dict[str, dict[str, float]]:
     """What is right for taught and protected queries: ids and grades."""
     found: dict[str, dict[str, float]] = {}
     for one in (before, after):

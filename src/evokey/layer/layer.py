@@ -138,7 +138,7 @@ class Layer:
         """
         self._check_open()
         text, size = checks.query(query), checks.count(k)
-        learned = self._learned(epoch)
+        learned = self._state_at(epoch)
         near = learned.compare(text)
         hits = self._engine.ask(text, size if near is None else max(size, DEPTH), filters)
         if near is None:
@@ -152,7 +152,7 @@ class Layer:
         """What a document has learned and from whom; with a query, how that changes its score and rank."""
         self._check_open()
         wanted, text = checks.ids([id])[0], None if query is None else checks.query(query)
-        return inspecting.explain(self._learned(None), self.ledger, self._engine, (wanted, text), filters)
+        return inspecting.explain(self._state_at(None), self.ledger, self._engine, (wanted, text), filters)
 
     # ---- learning
 
@@ -169,14 +169,14 @@ class Layer:
         `relevant` is a list of ids, or {id: grade}. The engine's results for the query are kept for evolve; `filters`
         are passed to it. Where it fails, the lesson is recorded all the same, and evolve asks it again.
         """
-        (lesson,) = self._record([self._heard(query, relevant, irrelevant, actor, **filters)])
+        (lesson,) = self._record([self._check_feedback(query, relevant, irrelevant, actor, **filters)])
         return lesson
 
     def feedback_many(self, lessons: Iterable[Mapping[str, Any]]) -> list[Lesson]:
         """Many verdicts at once, each a mapping of feedback's arguments: all are recorded, or none."""
-        return self._record([self._heard(**lesson) for lesson in lessons])
+        return self._record([self._check_feedback(**lesson) for lesson in lessons])
 
-    def _heard(
+    def _check_feedback(
         self,
         query: str,
         relevant: checks.Graded = (),
@@ -285,14 +285,14 @@ class Layer:
         """What changed from epoch a to epoch b: documents by what they were taught, taught and protected queries by
         what they find. The engine is not asked: its results for these queries are kept."""
         self._check_open()
-        return inspecting.diff(self._learned(a), self._learned(b), self.ledger)
+        return inspecting.diff(self._state_at(a), self._state_at(b), self.ledger)
 
     # ---- the layer itself
 
     def stats(self) -> Stats:
         """What the layer holds."""
         self._check_open()
-        return inspecting.count(self._learned(None), self.ledger, self._folder)
+        return inspecting.count(self._state_at(None), self.ledger, self._folder)
 
     def backup(self, path: str | Path) -> None:
         """Copy the layer, as it is at one moment, to a new directory; others may write meanwhile. `forget` does not
@@ -315,7 +315,7 @@ class Layer:
     def _epoch(self, number: int) -> Epoch:
         return self.ledger.epochs.get(checks.epoch(number, self.ledger.epochs.current))
 
-    def _learned(self, epoch: int | None) -> Learned:
+    def _state_at(self, epoch: int | None) -> Learned:
         """What an epoch has learned, as the ledger is now."""
         with self._reading:
             version = self.ledger.version

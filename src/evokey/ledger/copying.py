@@ -91,7 +91,7 @@ def checksums(ledger: Ledger) -> dict[str, str]:
     """Of the rows of each table, whatever their order and the database."""
     database = ledger.database
     with database.read():
-        return {table: _sum(_rows(database, table)) for table in ALL} | {"facts": _sum(_stated(database))}
+        return {table: _sum(_rows(database, table)) for table in ALL} | {"facts": _sum(_read_facts(database))}
 
 
 def _rows(database: Database, table: str) -> Iterator[Sequence[Any]]:
@@ -102,7 +102,7 @@ def _rows(database: Database, table: str) -> Iterator[Sequence[Any]]:
         yield from database.all(f"SELECT * FROM {table}")
 
 
-def _stated(database: Database) -> Iterator[Sequence[Any]]:
+def _read_facts(database: Database) -> Iterator[Sequence[Any]]:
     """What filters see, as every database would write it."""
     for number, field, value in database.all("SELECT number, field, value FROM facts"):
         yield number, field, database.dialect.read_fact(value)

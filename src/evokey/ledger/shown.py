@@ -62,13 +62,13 @@ class ShownResults:
         if found is not None:
             return found
         row = self._db.one(f"SELECT {COLUMNS} FROM shown WHERE id = ?", (id,))
-        return None if row is None else _shown(row)
+        return None if row is None else _decode(row)
 
     def since(self, time: float, mode: str | None = None) -> list[Shown]:
         """What was shown after a time, oldest first; or only where another epoch took part in this mode."""
         condition, values = ("", ()) if mode is None else (" AND mode = ?", (mode,))
         sql = f"SELECT {COLUMNS} FROM shown WHERE time >= ?{condition} ORDER BY time, id"
-        written = [_shown(row) for row in self._db.all(sql, (time, *values))]
+        written = [_decode(row) for row in self._db.all(sql, (time, *values))]
         known = {one.id for one in written}
         waiting = [one for one in list(self._noted.values()) if one.id not in known and one.time >= time]
         return [*written, *(one for one in waiting if mode in (None, one.other and one.other.mode))]
@@ -93,7 +93,7 @@ class ShownResults:
         with self._mutex:
             self._noted = {id: one for id, one in self._noted.items() if not _covers(erasure, one)}
         with self._db.write():
-            rows = map(_shown, self._db.all(f"SELECT {COLUMNS} FROM shown"))
+            rows = map(_decode, self._db.all(f"SELECT {COLUMNS} FROM shown"))
             self._db.run_many("DELETE FROM shown WHERE id = ?", [(one.id,) for one in rows if _covers(erasure, one)])
             self._db.run("DELETE FROM clicks WHERE shown NOT IN (SELECT id FROM shown)")
 
@@ -116,7 +116,7 @@ def _row(one: Shown) -> Sequence[Any]:
     return (*told, one.answer, one.other.mode, one.other.epoch, brought)
 
 
-def _shown(row: Sequence[Any]) -> Shown:
+def _decode(row: Sequence[Any]) -> Shown:
     id, query, actor, time, epoch, documents, cited, answer, mode, other, others = row
     beside = None if mode is None else Other(mode, other, *map(tuple, json.loads(others)))
     return Shown(id, query, actor, time, epoch, tuple(json.loads(documents)), tuple(json.loads(cited)), answer, beside)

@@ -49,7 +49,7 @@ class Rater:
     def rate(self, shown: Shown, vote: Vote, actor: str | None) -> Rating:
         """A vote in the place of the one that this actor gave before, if any."""
         old = self.ledger.ratings.get(shown.id, actor)
-        credited = self._credited(shown, vote) if vote.up else ()
+        credited = self._passages_to_credit(shown, vote) if vote.up else ()
         if old is not None and (old.up, old.reason, old.cited) == (vote.up, vote.reason, credited):
             return old
         new = Rating(shown.id, actor, shown.query, vote.up, vote.reason, credited, self.now(), shown.epoch)
@@ -68,7 +68,7 @@ class Rater:
             self._undo(old)
             self.ledger.ratings.remove(query_id, actor)
 
-    def _credited(self, shown: Shown, vote: Vote) -> tuple[str, ...]:
+    def _passages_to_credit(self, shown: Shown, vote: Vote) -> tuple[str, ...]:
         """Passages that an upvote credits: those that the voter names, or else those of the answer."""
         if vote.cited is None:
             return shown.cited

@@ -46,7 +46,7 @@ def _joining(index: Any, code: Any) -> Any:
     return int64(*texts, *evidence, *asked, *moved, int64[::1], float64[::1], int64, int64)
 
 
-def _compiled(signature: Callable[[Any, Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _compile(signature: Callable[[Any, Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """For each width of indexes and of codes."""
     signatures = [signature(index, code) for index in (int64, int32) for code in (uint32, uint16)]
 
@@ -60,7 +60,7 @@ def _compiled(signature: Callable[[Any, Any], Any]) -> Callable[[Callable[..., A
 
 
 @numba.njit(inline="always")
-def _added(number, score, numbers, found, size, several):  # type: ignore[no-untyped-def]
+def _insert(number, score, numbers, found, size, several):  # type: ignore[no-untyped-def]
     """A row, put where it belongs among the best so far; how many there are then. several: other rows of its document
     may be among these."""
     k = len(found)
@@ -82,7 +82,7 @@ def _added(number, score, numbers, found, size, several):  # type: ignore[no-unt
 
 
 # fmt: off
-@_compiled(_signature)
+@_compile(_signature)
 def best(  # type: ignore[no-untyped-def]
     starts, rows, codes, shares, owners, places, segment, weights,
     barred, kept, out, end, numbers, found, size, several,
@@ -122,7 +122,7 @@ def best(  # type: ignore[no-untyped-def]
         for j in range(risen):
             row = uint64(reached[j])
             if scores[row] >= bar:
-                size = _added(owners[begin + row], scores[row], numbers, found, size, several)
+                size = _insert(owners[begin + row], scores[row], numbers, found, size, several)
         if size == k:
             bar = found[k - 1]
         if scored < FEW:
@@ -134,7 +134,7 @@ def best(  # type: ignore[no-untyped-def]
     return size
 
 
-@_compiled(_joining)
+@_compile(_joining)
 def joined(  # type: ignore[no-untyped-def]
     starts, rows, codes, shares, texts, firsts, speaks_for, alphas,
     places, weights, touched, base, step, apart, norms, less, share, numbers, found, size, several,
@@ -164,7 +164,7 @@ def joined(  # type: ignore[no-untyped-def]
             if share != 1.0:
                 score = base[at] + share * (score - base[at])
             if score >= ABOVE:
-                size = _added(touched[at], score, numbers, found, size, several)
+                size = _insert(touched[at], score, numbers, found, size, several)
     return size
 
 

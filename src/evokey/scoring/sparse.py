@@ -173,7 +173,7 @@ class SparseBlock(Block[SparseQuestion]):
             return np.zeros((len(questions), len(self)), np.float32)
         columns, weights, starts = list[int](), list[float](), [0]
         for question in questions:
-            known = self._known(question)
+            known = self._find_terms(question)
             columns += known[0]
             weights += known[1]
             starts.append(len(columns))
@@ -189,14 +189,14 @@ class SparseBlock(Block[SparseQuestion]):
         owners, asked = np.repeat(np.arange(len(self)), np.diff(weighed.indptr)), np.zeros(len(self.terms))
         found = []
         for question in questions:
-            columns, weights = self._known(question)
+            columns, weights = self._find_terms(question)
             asked[columns] = weights
             sums = np.bincount(owners, weighed.data * asked[weighed.indices], len(self))
             found.append(np.asarray(sums, np.float64))
             asked[columns] = 0.0
         return found
 
-    def _known(self, question: SparseQuestion) -> tuple[list[int], list[float]]:
+    def _find_terms(self, question: SparseQuestion) -> tuple[list[int], list[float]]:
         """The columns of a question's terms that are here, and what these weigh in it."""
         asked, place = zip(question.terms, question.weights, strict=True), self.place
         known = [(place[term], weight) for term, weight in asked if term in place]
@@ -223,7 +223,7 @@ class SparseBlock(Block[SparseQuestion]):
             return blocks[0]
         terms = sorted(set().union(*(block.terms for block in blocks)))
         place = {term: index for index, term in enumerate(terms)}
-        moved = [_renamed(block, np.array([place[term] for term in block.terms], np.int32)) for block in blocks]
+        moved = [_rename(block, np.array([place[term] for term in block.terms], np.int32)) for block in blocks]
         lengths = np.concatenate([np.diff(block.counts.indptr) for block in blocks])
         starts = np.concatenate([[0], np.cumsum(lengths)])
         starts = starts.astype(np.int32) if starts[-1] <= LARGEST else starts  # half of what a posting takes
@@ -238,7 +238,7 @@ class SparseBlock(Block[SparseQuestion]):
     def arrays(self) -> Arrays:
         spelled = np.frombuffer("\n".join(self.terms).encode(), np.uint8)
         forward = {"starts": self.counts.indptr, "columns": self.counts.indices, "counts": self.counts.data}
-        return {"terms": spelled, **_prefixed("forward", forward), **_prefixed("inverted", self.inverted.arrays())}
+        return {"terms": spelled, **_prefix("forward", forward), **_prefix("inverted", self.inverted.arrays())}
 
     @classmethod
     def check(cls, arrays: Arrays, rows: int) -> None:
@@ -247,7 +247,7 @@ class SparseBlock(Block[SparseQuestion]):
         check_lists(arrays["forward_starts"], rows, len(columns))
         check_places(columns, len(columns), terms)
         check_values(arrays["forward_counts"], len(columns), np.float32)
-        Inverted.check(_inverted(arrays), terms, rows)
+        Inverted.check(_invert(arrays), terms, rows)
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
@@ -255,16 +255,16 @@ class SparseBlock(Block[SparseQuestion]):
         terms = spelled.split("\n") if spelled else []
         forward = [arrays[f"forward_{key}"] for key in ("counts", "columns", "starts")]
         counts = sparse.csr_array(tuple(forward), shape=(len(forward[2]) - 1, len(terms)))
-        return cls(terms, counts, _inverted(arrays))
+        return cls(terms, counts, _invert(arrays))
 
 
-def _renamed(block: SparseBlock, names: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+def _rename(block: SparseBlock, names: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32]]:
     return block.counts.data, names[block.counts.indices]
 
 
-def _inverted(arrays: Arrays) -> Arrays:
+def _invert(arrays: Arrays) -> Arrays:
     return {key.removeprefix("inverted_"): one for key, one in arrays.items() if key.startswith("inverted_")}
 
 
-def _prefixed(prefix: str, arrays: Arrays) -> Arrays:
+def _prefix(prefix: str, arrays: Arrays) -> Arrays:
     return {f"{prefix}_{key}": array for key, array in arrays.items()}

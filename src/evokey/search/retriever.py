@@ -177,7 +177,7 @@ class DenseRetriever(Retriever):
         handed = [entry for entry in entries if entry.vector is not None]
         if not handed or not self.takes_vectors:
             return super().keys(entries, corpus)
-        vectors = np.stack([_handed(entry) for entry in handed])
+        vectors = np.stack([_decode_vector(entry) for entry in handed])
         if self.find_mismatch([entry.document for entry in handed], vectors) is not None:
             return super().keys(entries, corpus)
         rest = super().keys([entry for entry in entries if entry.vector is None], corpus)
@@ -263,7 +263,7 @@ class GivenRetriever(DenseRetriever):
 
     def keys(self, entries: Sequence[Entry], corpus: Corpus) -> Keys:
         """A vector, not a text, makes a row."""
-        vectors = np.stack([_handed(entry) for entry in entries])
+        vectors = np.stack([_decode_vector(entry) for entry in entries])
         self.check_dimension(vectors)
         return Keys(_numbers(entries), _numbers(entries), DenseBlock(vectors))
 
@@ -398,7 +398,7 @@ def _numbers(entries: Sequence[Entry]) -> Numbers:
     return np.array([entry.number for entry in entries], np.int64)
 
 
-def _handed(entry: Entry) -> Vectors:
+def _decode_vector(entry: Entry) -> Vectors:
     if entry.vector is None:
         raise InvalidVector(
             f"document {entry.document.id!r} came without a vector, and this memory takes them from the caller "

@@ -51,7 +51,7 @@ def watch(memory: Memory, watched: Watched, now: float) -> Alarm | None:
     """The first watched figure that has fallen, if any."""
     if memory.epoch != watched.epoch:
         return None
-    found = _protected(memory, watched) or _votes(memory, watched) or _empty(memory, watched)
+    found = _compare_protected(memory, watched) or _votes(memory, watched) or _empty(memory, watched)
     return None if found is None else Alarm(watched.epoch, watched.before_epoch, *found, now)
 
 
@@ -69,7 +69,7 @@ def _quality(memory: Memory, query: str, grades: Mapping[str, float], epoch: int
     return float(ndcg(found, {number[id]: grade for id, grade in grades.items()}))
 
 
-def _protected(memory: Memory, watched: Watched) -> tuple[str, float, float] | None:
+def _compare_protected(memory: Memory, watched: Watched) -> tuple[str, float, float] | None:
     after = protected_quality(memory, watched.epoch)
     if watched.protected is None or after is None or after >= watched.protected - 1e-9:
         return None

@@ -72,7 +72,7 @@ def report(memory: Memory, since: float) -> Insight:
     """What is kept of the searches after a time, and of all lessons and epochs."""
     shown, votes, lessons, told = memory.shown(since), memory.ratings(since), memory.lessons(), memory.stats()
     epochs = memory.epochs()
-    asked = _asked(shown, votes, _usual(epochs))
+    asked = _rank_by_gain(shown, votes, _usual(epochs))
     taught = {one.query for one in lessons if not one.held}
     empty = {one.query for one in shown if not one.documents}
     teachers = Counter(one.actor for one in lessons).most_common(NAMED)
@@ -91,7 +91,7 @@ def report(memory: Memory, since: float) -> Insight:
     )
 
 
-def _asked(shown: Sequence[Shown], votes: Sequence[Rating], usual: float) -> list[Asked]:
+def _rank_by_gain(shown: Sequence[Shown], votes: Sequence[Rating], usual: float) -> list[Asked]:
     """Queries by expected gain: often asked, and not known to be answered well."""
     times, said = Counter(one.query for one in shown), defaultdict[str, list[bool]](list)
     for one in votes:

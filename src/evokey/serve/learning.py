@@ -118,9 +118,9 @@ class BackgroundLearning:
         by_number = self._options.lessons is not None and pending >= self._options.lessons
         waited = self._now() - clock.evolved
         by_schedule = self._options.minutes is not None and waited >= 60 * self._options.minutes
-        return by_number or by_schedule or (self._options.saturation and self._saturated(clock, memory))
+        return by_number or by_schedule or (self._options.saturation and self._is_saturated(clock, memory))
 
-    def _saturated(self, clock: Clock, memory: Memory) -> bool:
+    def _is_saturated(self, clock: Clock, memory: Memory) -> bool:
         """Whether some batches in a row brought lessons of which the memory finds nearly all already."""
         for lesson in memory.lessons(after=clock.lesson):
             clock.gains.append(_shortfall(memory, lesson))

@@ -219,7 +219,7 @@ def configuration() -> Path:
 
 def allowances(folder: Path) -> list[str]:
     """What the user's configuration allows all memories, and what was allowed this one."""
-    return [*_configured(), *_recorded().get(str(folder.resolve()), [])]
+    return [*_read_configuration(), *_read_allowances().get(str(folder.resolve()), [])]
 
 
 def record(folder: Path, allowances: Iterable[str]) -> None:
@@ -244,14 +244,14 @@ def _change(edit: Callable[[dict[str, list[str]]], object]) -> None:
     file = _state()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with FileLock(f"{file}.lock"):
-        known = _recorded()
+        known = _read_allowances()
         edit(known)
         making = file.with_suffix(f".{os.getpid()}.tmp")
         making.write_text(json.dumps(known, indent=1, ensure_ascii=False), "utf-8")
         making.replace(file)
 
 
-def _recorded() -> dict[str, list[str]]:
+def _read_allowances() -> dict[str, list[str]]:
     try:
         found: dict[str, list[str]] = json.loads(_state().read_text("utf-8"))
     except OSError:  # nothing that can be read allows anything
@@ -263,7 +263,7 @@ def _recorded() -> dict[str, list[str]]:
     return found
 
 
-def _configured() -> list[str]:
+def _read_configuration() -> list[str]:
     file = configuration()
     try:
         found = tomllib.loads(file.read_text("utf-8")).get("allow", [])

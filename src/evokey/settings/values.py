@@ -177,7 +177,7 @@ def _check_restricted(settings: Settings, trusted: bool) -> None:
     if not isinstance(field, str) or not field:
         raise InvalidSettings(f"restricted names a field of the metadata, such as 'access', not {field!r}")
     policy = settings.policy
-    if _known("policy", policy, settings, trusted) and _of_class("policy", policy, settings, "credits_retrieved"):
+    if _may_look_at("policy", policy, settings, trusted) and _of_class("policy", policy, settings, "credits_retrieved"):
         raise InvalidSettings(
             f"policy {policy['name']!r} credits all that was retrieved, restricted or not, so it cannot keep lessons "
             "on restricted documents apart; use policy 'guarded', or leave out restricted"
@@ -186,23 +186,23 @@ def _check_restricted(settings: Settings, trusted: bool) -> None:
 
 def _fit_store(one: RetrieverSettings, settings: Settings, trusted: bool) -> RetrieverSettings:
     """The retriever with a store that takes keys of its encoder's kind."""
-    if not _known("encoder", one.encoder, settings, trusted):
+    if not _may_look_at("encoder", one.encoder, settings, trusted):
         return one
     kind = encoder_kind(one.encoder, settings.objects)
     fitting = next(name for name in registry.COMPONENTS["store"] if kind in registry.load("store", name).kinds)
     if one.store is None:
         return replace(one, store={"name": fitting})
-    if _known("store", one.store, settings, trusted) and kind not in store_kinds(one.store, settings.objects):
+    if _may_look_at("store", one.store, settings, trusted) and kind not in store_kinds(one.store, settings.objects):
         raise InvalidSettings(f"encoder {one.name!r} needs store {fitting!r}, not {one.store['name']!r}")
     return one
 
 
-def _known(kind: str, one: Options, settings: Settings, trusted: bool) -> bool:
+def _may_look_at(kind: str, one: Options, settings: Settings, trusted: bool) -> bool:
     """Whether the class of a component may be looked at, or the object is there."""
     if one["name"] == OBJECT:
         return (kind, str(one["class"])) in settings.objects
     inside = one.get(kind)  # an encoder around another
-    if isinstance(inside, str | Mapping) and not _known(kind, spell(kind, inside), settings, trusted):
+    if isinstance(inside, str | Mapping) and not _may_look_at(kind, spell(kind, inside), settings, trusted):
         return False
     return trusted or bool(registry.component(kind, one["name"]).package)
 

@@ -202,15 +202,15 @@ class MilvusStore:
             self._sizes[empty], self._sizes[documents] = 0, counts
 
     def sizes(self, numbers: Numbers) -> Numbers:
-        known = self._known(numbers)
+        known = self._keep_known(numbers)
         missing = numbers[known < 0]
         if len(missing) and not self._anew and self._collection.exists():
             rows = self._collection.fetch(missing, vectors=False)
             self._note(np.array([row["number"] for row in rows], np.int64))
-            known = self._known(numbers)
+            known = self._keep_known(numbers)
         return known
 
-    def _known(self, numbers: Numbers) -> Numbers:
+    def _keep_known(self, numbers: Numbers) -> Numbers:
         with self._mutex:
             inside = (numbers >= 0) & (numbers < len(self._sizes))
             found = np.full(len(numbers), -1, np.int64)

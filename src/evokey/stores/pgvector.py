@@ -239,15 +239,15 @@ class PgVector:
             self._sizes[found[:, 0]] = found[:, 1]
 
     def sizes(self, numbers: Numbers) -> Numbers:
-        known = self._known(numbers)
+        known = self._keep_known(numbers)
         missing = numbers[known < 0]
         if len(missing):
             sql = f"SELECT number, count(vector) FROM {self._tables.keys} WHERE number = ANY(%s) GROUP BY number"
             self._note(self._ask(sql, missing.tolist()))
-            known = self._known(numbers)
+            known = self._keep_known(numbers)
         return known
 
-    def _known(self, numbers: Numbers) -> Numbers:
+    def _keep_known(self, numbers: Numbers) -> Numbers:
         with self._mutex:
             inside = (numbers >= 0) & (numbers < len(self._sizes))
             found = np.full(len(numbers), -1, np.int64)

@@ -27,7 +27,7 @@ def prepare(connections: Connections, address: Address, *, make: bool) -> State:
 
 def _prepare(connection: Connection, address: Address, make: bool) -> State:
     read_only = fetch(connection, "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool")[0][0]
-    applied = _applied(connection, address)
+    applied = _list_migrations(connection, address)
     if applied is None and (read_only or not make):
         raise NotAMemory(f"there is no memory at {address}; it is made by the first that opens it and may write")
     pending = _pending(applied or [], address)
@@ -38,7 +38,7 @@ def _prepare(connection: Connection, address: Address, make: bool) -> State:
     return State(str(fetch(connection, f'SELECT id FROM "{address.schema}".identity')[0][0]), bool(read_only))
 
 
-def _applied(connection: Connection, address: Address) -> list[str] | None:
+def _list_migrations(connection: Connection, address: Address) -> list[str] | None:
     """None: there is no memory."""
     if fetch(connection, "SELECT to_regclass(%s)::text", (f'"{address.schema}".migrations',))[0][0] is None:
         return None
@@ -64,7 +64,7 @@ def _migrate(connection: Connection, address: Address) -> None:
             connection.execute(f'CREATE SCHEMA "{address.schema}"')
         connection.execute(f'SET LOCAL search_path = "{address.schema}"')
         connection.execute("CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY)")
-        for name, sql in _pending(_applied(connection, address) or [], address):
+        for name, sql in _pending(_list_migrations(connection, address) or [], address):
             connection.execute(sql)
             connection.execute("INSERT INTO migrations VALUES (%s)", (name,))
 

@@ -102,13 +102,13 @@ class SQLite:
         if self._pending():
             self._migrate()
 
-    def _applied(self) -> list[str]:
+    def _list_migrations(self) -> list[str]:
         if not self.one("SELECT 1 FROM sqlite_master WHERE name = 'migrations'"):
             return []
         return [row[0] for row in self.all("SELECT name FROM migrations ORDER BY name")]
 
     def _pending(self) -> list[tuple[str, str]]:
-        applied, known = self._applied(), migrations()
+        applied, known = self._list_migrations(), migrations()
         unknown = set(applied) - {name for name, _ in known}
         if unknown:
             raise NewerFormat(
