@@ -7,8 +7,6 @@ bits as everywhere. A filter goes to Milvus where it names few documents. There 
 from __future__ import annotations
 
 import re
-import threading
-import time
 import uuid
 import weakref
 from collections.abc import Sequence
@@ -18,9 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from evokey.errors import EncoderMismatch, InvalidSettings, StoreFailed
-from evokey.protocols import Origin, Space
+from evokey.protocols import Space
 from evokey.scoring.block import NO_NUMBERS, Found, Keys, ordinals
 from evokey.scoring.dense import DenseBlock, DenseQuestion
+from evokey.stores.distant import DistantStore
 from evokey.stores.milvus_collection import ROWS, Collection, check_uri, token_from
 from evokey.stores.segments import write_synced
 from evokey.types import Numbers, Ranking
@@ -35,11 +34,9 @@ PUSHED = 10_000
 WITH_VECTORS = 200
 """Rows up to which their vectors come with the search; of more, only those that are needed are fetched."""
 NAME_FILE = "milvus.txt"
-AGAIN = 1.0
-"""Seconds between two looks for keys that were missing."""
 
 
-class MilvusStore:
+class MilvusStore(DistantStore):
     kinds: ClassVar[frozenset[str]] = frozenset({"dense"})
     exact: ClassVar[bool] = False
     rescores: ClassVar[bool] = True
@@ -60,30 +57,15 @@ class MilvusStore:
         searches. width: nodes that its graph keeps in view."""
         if consistency not in LEVELS:
             raise InvalidSettings(f"store 'milvus': consistency is one of {', '.join(LEVELS)}, not {consistency!r}")
+        super().__init__()
         name = _alias(space, collection)
         self._space, self._width = space, width
         self._collection = Collection(check_uri(uri), name, token_from(token_env), consistency)
         weakref.finalize(self, self._collection.close)
-        self._origin: Origin | None = None
-        self._sizes: Numbers = np.full(0, -1, np.int64)
-        """By document number: its rows, as far as they were looked up; −1: none are known."""
         self._dimension: int | None = None
-        self._followed, self._anew, self._looked, self._changes = False, False, 0.0, 0
-        self._mutex = threading.Lock()
+        self._followed, self._anew = False, False
 
     # ---- writing
-
-    def open(self, origin: Origin) -> None:
-        self._origin = origin
-
-    @property
-    def changed(self) -> bool:
-        """Others may write at any time; but do not look all the time."""
-        now = time.monotonic()
-        if now - self._looked < AGAIN:
-            return False
-        self._looked = now
-        return True
 
     def follow(self, live: Numbers, added: Sequence[int], removed: Sequence[int]) -> bool:
         if not self._followed:
@@ -136,10 +118,6 @@ class MilvusStore:
         self._note(np.concatenate([keys.owners, -1 - empty]))
         self._changes += 1
 
-    @property
-    def _writer(self) -> str:
-        return "" if self._origin is None else self._origin.writer
-
     def flush(self, *, force: bool = True) -> None:
         """All is in Milvus. Keys that were made anew are searched from now on."""
         self._collection.swap()
@@ -157,30 +135,23 @@ class MilvusStore:
             self._purge()
         else:
             self._anew = self._collection.exists()
-        self._sizes, self._dimension = np.full(0, -1, np.int64), None
+        self._rows.clear()
+        self._dimension = None
         self._changes += 1
 
     def _purge(self) -> None:
         self._collection.remove()
-        self._sizes, self._dimension = np.full(0, -1, np.int64), None
+        self._rows.clear()
+        self._dimension = None
 
     def _delete(self, numbers: Numbers) -> None:
         if not len(numbers) or not self._collection.exists():
             return
         self._collection.delete(numbers)
-        with self._mutex:
-            self._sizes[numbers[numbers < len(self._sizes)]] = -1
+        self._rows.drop(numbers)
         self._changes += 1
 
     # ---- reading: there is but one state, that of now
-
-    @property
-    def snapshot(self) -> MilvusStore:
-        return self
-
-    @property
-    def version(self) -> tuple[int, int]:
-        return id(self), self._changes
 
     @property
     def dimension(self) -> int | None:
@@ -189,33 +160,22 @@ class MilvusStore:
         return self._dimension
 
     def __len__(self) -> int:
-        return int((self._sizes > 0).sum())
+        return self._rows.documents
 
     def _note(self, numbers: Numbers) -> None:
         """The documents of rows that are there; −1 − number for one that has none."""
         documents, counts = np.unique(numbers[numbers >= 0], return_counts=True)
-        empty = -1 - numbers[numbers < 0]
-        with self._mutex:
-            longer = int(max(documents.max(initial=-1), empty.max(initial=-1))) + 1 - len(self._sizes)
-            if longer > 0:
-                self._sizes = np.concatenate([self._sizes, np.full(longer, -1, np.int64)])
-            self._sizes[empty], self._sizes[documents] = 0, counts
+        self._rows.note(-1 - numbers[numbers < 0], 0)
+        self._rows.note(documents, counts)
 
     def sizes(self, numbers: Numbers) -> Numbers:
-        known = self._keep_known(numbers)
+        known = self._rows.of(numbers)
         missing = numbers[known < 0]
         if len(missing) and not self._anew and self._collection.exists():
             rows = self._collection.fetch(missing, vectors=False)
             self._note(np.array([row["number"] for row in rows], np.int64))
-            known = self._keep_known(numbers)
+            known = self._rows.of(numbers)
         return known
-
-    def _keep_known(self, numbers: Numbers) -> Numbers:
-        with self._mutex:
-            inside = (numbers >= 0) & (numbers < len(self._sizes))
-            found = np.full(len(numbers), -1, np.int64)
-            found[inside] = self._sizes[numbers[inside]]
-            return found
 
     def fetch(self, numbers: Numbers) -> Keys:
         sizes = self.sizes(numbers)
@@ -263,7 +223,7 @@ class MilvusStore:
         self, question: DenseQuestion, k: int, without: Numbers, within: Numbers | None
     ) -> list[Any] | None:
         """More and more rows, until those of k documents are among them that may be found. None: there are too few."""
-        limit = k + MORE if within is None else (k + MORE) * max(1, len(self._sizes) // len(within))
+        limit = k + MORE if within is None else (k + MORE) * max(1, len(self._rows) // len(within))
         while True:
             limit = min(limit, MOST)
             rows = self._near(question, limit, None)

@@ -7,8 +7,6 @@ leaves. There is one state, that of now: in a transaction, that of the transacti
 
 from __future__ import annotations
 
-import threading
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -19,9 +17,10 @@ from evokey.errors import EncoderMismatch, InvalidSettings
 from evokey.postgres.address import Address, address_of, has_password
 from evokey.postgres.connections import Connection, Connections, fetch
 from evokey.postgres.vectors import read_rows, text_of, write_rows
-from evokey.protocols import Origin, Space
+from evokey.protocols import Space
 from evokey.scoring.block import NO_NUMBERS, Found, Keys, ordinals
 from evokey.scoring.dense import DenseBlock, DenseQuestion
+from evokey.stores.distant import DistantStore
 from evokey.stores.pgvector_schema import Tables
 from evokey.types import Numbers, Ranking
 
@@ -30,11 +29,9 @@ MORE = 16
 """Rows asked for beyond k: the order by halves, and by another order of sums, is not quite that of the scores."""
 FURTHEST = 1_000
 """The most candidates that HNSW keeps while it searches (a limit of pgvector); beyond, it goes on step by step."""
-AGAIN = 1.0
-"""Seconds between two looks for keys that were missing."""
 
 
-class PgVector:
+class PgVector(DistantStore):
     kinds: ClassVar[frozenset[str]] = frozenset({"dense"})
     exact: ClassVar[bool] = False
     rescores: ClassVar[bool] = True
@@ -51,6 +48,7 @@ class PgVector:
         """uri, keys: a database of its own, for a memory in a directory, and a name for its keys there. exact_below:
         rows up to which, in the memory or in what a filter leaves, all are looked at. candidates: how many HNSW looks
         at, at least."""
+        super().__init__()
         self._space, self._exact_below, self._candidates = space, exact_below, candidates
         self._database = space.database if uri is None else None
         self.transactional = self._database is not None
@@ -64,12 +62,8 @@ class PgVector:
         self._tables = Tables(
             self._connections, _label(space), space.identity, beside=self.transactional, read_only=self._read_only
         )
-        self._origin: Origin | None = None
-        self._sizes: Numbers = np.full(0, -1, np.int64)
-        """By document number: its rows, as far as they were looked up; −1: none are known."""
         self._dimension: int | None = None
-        self._followed, self._looked, self._changes = False, 0.0, 0
-        self._mutex = threading.Lock()
+        self._followed = False
 
     # ---- connections
 
@@ -96,18 +90,6 @@ class PgVector:
 
     # ---- writing
 
-    def open(self, origin: Origin) -> None:
-        self._origin = origin
-
-    @property
-    def changed(self) -> bool:
-        """Others may write at any time; but do not look all the time."""
-        now = time.monotonic()
-        if now - self._looked < AGAIN:
-            return False
-        self._looked = now
-        return True
-
     def follow(self, live: Numbers, added: Sequence[int], removed: Sequence[int]) -> bool:
         first, self._followed = not self._followed, True
         if first:
@@ -119,7 +101,7 @@ class PgVector:
             self._delete(np.array(removed, np.int64))
         if added or removed:
             self._changes += 1
-            self._look_up_again(np.array(removed, np.int64))
+            self._rows.drop(np.array(removed, np.int64))
         return False
 
     def _check_identity(self) -> None:
@@ -164,10 +146,6 @@ class PgVector:
             self._note(list(rows.items()))
             self._changes += 1
 
-    @property
-    def _writer(self) -> str:
-        return "" if self._origin is None else self._origin.writer
-
     def flush(self, *, force: bool = True) -> None:
         """All is in the database. What grew large gets its index."""
         dimension = self.dimension
@@ -187,22 +165,14 @@ class PgVector:
             return
         if numbers is None:
             self._do(lambda connection: fetch(connection, f"DELETE FROM {self._tables.keys}"), writing=True)
-            self._sizes = np.full(0, -1, np.int64)
+            self._rows.clear()
         else:
             gone, sql = numbers.tolist(), f"DELETE FROM {self._tables.keys} WHERE number = ANY(%s)"
             self._do(lambda connection: fetch(connection, sql, (gone,)), writing=True)
-            self._look_up_again(numbers)
+            self._rows.drop(numbers)
         self._changes += 1
 
     # ---- reading: there is but one state, that of now
-
-    @property
-    def snapshot(self) -> PgVector:
-        return self
-
-    @property
-    def version(self) -> tuple[int, int]:
-        return id(self), self._changes
 
     @property
     def dimension(self) -> int | None:
@@ -217,42 +187,25 @@ class PgVector:
 
     def _count(self) -> int:
         """Rows."""
-        return int(self._sizes[self._sizes > 0].sum())
+        return self._rows.total
 
     def _load(self) -> None:
         rows = self._ask(f"SELECT number, count(vector) FROM {self._tables.keys} GROUP BY number")
         self._note(rows)
 
-    def _look_up_again(self, unknown: Numbers) -> None:
-        """The sizes of these documents, when somebody asks for them."""
-        with self._mutex:
-            self._sizes[unknown[unknown < len(self._sizes)]] = -1
-
     def _note(self, rows: Sequence[tuple[int, int]]) -> None:
-        if not rows:
-            return
-        found = np.array(rows, np.int64)
-        with self._mutex:
-            longer = int(found[:, 0].max()) + 1 - len(self._sizes)
-            if longer > 0:
-                self._sizes = np.concatenate([self._sizes, np.full(longer, -1, np.int64)])
-            self._sizes[found[:, 0]] = found[:, 1]
+        if rows:
+            numbers, counts = np.array(rows, np.int64).T
+            self._rows.note(numbers, counts)
 
     def sizes(self, numbers: Numbers) -> Numbers:
-        known = self._keep_known(numbers)
+        known = self._rows.of(numbers)
         missing = numbers[known < 0]
         if len(missing):
             sql = f"SELECT number, count(vector) FROM {self._tables.keys} WHERE number = ANY(%s) GROUP BY number"
             self._note(self._ask(sql, missing.tolist()))
-            known = self._keep_known(numbers)
+            known = self._rows.of(numbers)
         return known
-
-    def _keep_known(self, numbers: Numbers) -> Numbers:
-        with self._mutex:
-            inside = (numbers >= 0) & (numbers < len(self._sizes))
-            found = np.full(len(numbers), -1, np.int64)
-            found[inside] = self._sizes[numbers[inside]]
-            return found
 
     def fetch(self, numbers: Numbers) -> Keys:
         """As the database has them now, in the order asked for."""
