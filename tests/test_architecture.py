@@ -26,6 +26,7 @@ ORDER = [
     ["search"],
     ["evolution"],
     ["settings"],
+    ["tuning"],
     ["loop", "forgetting", "inspect"],
     ["memory", "layer"],
     ["demo", "inspect.accounting", "inspect.doctor", "inspect.migrate", "loop.thinker"],
