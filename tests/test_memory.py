@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import weakref
 from pathlib import Path
 
 import pytest
@@ -123,6 +125,22 @@ def test_a_memory_is_the_same_after_reopening(tmp_path: Path, commands: list[evo
         before = ranking(memory, "undo my last commit"), memory.stats().epoch
     with evokey.open(tmp_path / "kb") as memory:
         assert (ranking(memory, "undo my last commit"), memory.stats().epoch) == before
+
+
+def test_a_closed_memory_lets_go_of_its_files_at_once(tmp_path: Path) -> None:
+    gc.disable()
+    try:
+        memory = evokey.open(tmp_path / "kb")
+        memory.add([{"id": "a", "text": "the quick brown fox"}])
+        memory.feedback("vulpes", ["a"])
+        memory.evolve()
+        memory.search("vulpes")
+        index = weakref.ref(memory.index)
+        memory.close()
+        del memory
+        assert index() is None, "a cycle of references keeps the mapped keys until somebody collects it"
+    finally:
+        gc.enable()
 
 
 def test_a_closed_memory_says_how_to_open_it_again(tmp_path: Path) -> None:

@@ -177,7 +177,8 @@ class Memory:
             self.searcher = Searcher(self.index, self.ledger, settings_.build(settings, "reranker"))
             self.components = Components(settings, folder, self.ledger, now)
             self._recorder = Recorder(self.index, self.ledger, self.policy, self.components.expanding, now)
-            self._rater = Rater(self.ledger, self._recorder, self.reviews, now)
+            open_reviews = partial(Human, folder / settings_.HUMAN, now=now)  # self.reviews would make a cycle
+            self._rater = Rater(self.ledger, self._recorder, open_reviews, now)
             self._publisher = Publisher(self.ledger, now, self.index, self.policy, self.composer, restricted)
             kept = places(settings, folder, retrievers)
             self._forgetter = Forgetter(self.index, self.ledger, kept, self._publisher.refit_after_forget)

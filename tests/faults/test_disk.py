@@ -94,7 +94,7 @@ def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Tmpfs | Lim
     (tmp_path / "disk").mkdir()
     mounted("-t", "tmpfs", "-o", "size=2m", "tmpfs", tmp_path / "disk")
     yield Tmpfs(tmp_path / "disk")
-    gc.collect()  # keys stay mapped until the memory is collected
+    gc.collect()  # the traceback of an error may still refer to a memory and its mapped keys
     subprocess.run(["umount", tmp_path / "disk"], check=True)
 
 
