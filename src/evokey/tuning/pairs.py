@@ -65,8 +65,13 @@ class TrainingSet:
     def only(self, queries: Collection[str]) -> TrainingSet:
         """These queries; the texts stay as they are."""
         kept = [at for at, query in enumerate(self.queries) if query in queries]
-        parts = (tuple(part[at] for at in kept) for part in (self.positives, self.weights, self.negatives))
-        return TrainingSet(tuple(self.queries[at] for at in kept), self.texts, *parts)
+        return TrainingSet(
+            tuple(self.queries[at] for at in kept),
+            self.texts,
+            tuple(self.positives[at] for at in kept),
+            tuple(self.weights[at] for at in kept),
+            tuple(self.negatives[at] for at in kept),
+        )
 
 
 def _weigh(documents: Mapping[Id, float], place: Mapping[Id, int]) -> dict[int, float]:
