@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import evokey
 from evokey.cli.app import app
 from evokey.evolution.judgements import merge_votes
-from evokey.evolution.voices import EVIDENCE, JURY, Voices
+from evokey.evolution.voices import EVIDENCE, JURY, USERS, Voices
 from evokey.inspect.accounting import report
 from evokey.ledger.lessons import Vote
 from evokey.types import Choice
@@ -200,6 +200,47 @@ def test_the_evidence_of_one_voice_on_a_document_is_that_of_a_few_lessons(opened
     )
 
 
+def made_up(lessons: Iterable[Lesson], users: int = 100) -> list[Lesson]:
+    """The same, said by made-up users of one API key."""
+    return [{**one, "actor": f"mallory/user {n % users}"} for n, one in enumerate(lessons)]
+
+
+@pytest.mark.parametrize("encoder", ["bm25", ["bm25", "wordllama"]])
+def test_a_key_with_a_hundred_made_up_users_is_one_voice(opened: Opener, encoder: str | list[str]) -> None:
+    """Each of them says little enough to be believed: only their key tells that they are one."""
+    alone, attacked = opened("alone", encoder=encoder), opened("attacked", encoder=encoder)
+    teach(alone, honest(10))
+    told = teach(attacked, [*honest(10), *made_up(flood())])
+    assert spammed(attacked) <= 0.02
+    assert found_first(attacked) >= found_first(alone) - 0.01
+    assert set(told.documents_left_out) == {"spam"}
+
+
+def test_made_up_users_of_one_key_undo_nothing(opened: Opener) -> None:
+    alone, attacked = opened("alone", encoder="bm25"), opened("attacked", encoder="bm25")
+    teach(alone, honest(10))
+    assert teach(attacked, [*honest(10), *made_up(contradict(honest(10)))]).published
+    assert found_first(attacked) >= found_first(alone) - 0.02
+
+
+def test_one_user_who_harms_others_does_not_silence_their_key(opened: Opener) -> None:
+    """An application has one key for all its users."""
+    alone, attacked = opened("alone", encoder="bm25"), opened("attacked", encoder="bm25")
+    lessons = [{**one, "actor": f"web/{one['actor']}"} for one in honest()[:80]] + honest()[80:]
+    teach(alone, lessons)
+    told = teach(attacked, [*lessons, *({**one, "actor": "web/mallory"} for one in flood())])
+    assert set(told.actors_left_out) == {"web/mallory"}
+    assert found_first(attacked) >= found_first(alone) - 0.01
+
+
+def test_the_users_of_a_single_key_are_voices_like_any_other(opened: Opener) -> None:
+    plain, by_key = opened("plain", encoder="bm25"), opened("by_key", encoder="bm25")
+    teach(plain, [*honest(), *flood(actors=3)])
+    told = teach(by_key, [{**one, "actor": f"web/{one['actor']}"} for one in [*honest(), *flood(actors=3)]])
+    assert set(told.actors_left_out) == {f"web/attacker {n}" for n in range(3)}
+    assert all(ranking(plain, query) == ranking(by_key, query) for query in unseen())
+
+
 def votes(*said: tuple[str, str | None, dict[int, float]]) -> list[Vote]:
     return [Vote(*one, number) for number, one in enumerate(said, 1)]
 
@@ -225,6 +266,32 @@ def test_it_takes_two_to_undo_what_one_taught() -> None:
 def test_the_owner_wins_a_dispute_with_an_actor_of_many() -> None:
     said = votes(*((f"q{n}", "ada", {n: 1.0}) for n in range(5)), *((f"q{n}", None, {n: -1.0}) for n in range(5)))
     assert len(merge_votes(said, {}, Voices.of(said)).wrong) == 5
+
+
+def test_in_a_dispute_all_users_of_a_key_count_as_one() -> None:
+    said = votes(("q", "ada", {1: 1.0}), *(("q", f"key/{n}", {1: -1.0}) for n in range(100)))
+    assert merge_votes(said, {}, Voices.of(said)).grades == {"q": {1: pytest.approx(1 / 3)}}
+    two = votes(("q", "ada", {1: 1.0}), *(("q", f"{key}/{n}", {1: -1.0}) for key in ("one", "other") for n in range(9)))
+    assert not merge_votes(two, {}, Voices.of(two)).grades
+
+
+def test_all_users_of_a_key_are_evidence_like_a_few_of_them() -> None:
+    said = votes(("q", "ada", {1: 1.0}), *((f"key {n}", f"key/{n}", {2: 1.0}) for n in range(100)))
+    voices = Voices.of(said)
+    assert voices is not None
+    weights = voices.evidence()
+    assert sum(weights.values()) == pytest.approx(USERS * EVIDENCE) and len(weights) == 100
+    alone = Voices.of(said[1:])
+    assert alone is not None and not alone.evidence()  # where there is no other key, each user is a voice
+
+
+def test_a_key_has_no_more_say_in_the_jury_than_others() -> None:
+    keys = [(f"k{n} q{m}", f"key {n}", {n: 1.0}) for n in range(10) for m in range(8)]
+    said = votes(*keys, *((f"spam {n}", f"mallory/{n % 100}", {99: 1.0}) for n in range(300)))
+    voices = Voices.of(said)
+    assert voices is not None
+    jury = voices.jury()
+    assert jury is not None and len(jury) == 88 and sum(one.startswith("spam") for one in jury) == 8
 
 
 def test_every_voice_has_the_same_say_in_the_jury() -> None:

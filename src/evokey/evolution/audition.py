@@ -135,7 +135,7 @@ class Audition:
         named = Counter((who, number) for (_, number), who in self._right)
         found: dict[int, set[Voice]] = {}
         for (who, number), count in named.items():
-            if count > EVIDENCE and not self._voices.is_trusted(who):
+            if count > self._voices.most_evidence(who) and not self._voices.is_trusted(who):
                 found.setdefault(number, set()).add(who)
         return found
 

@@ -12,6 +12,7 @@ from evokey.evolution.judgements import Judgements
 from evokey.evolution.policy import Log, Policy, Proposal, TrainingData
 from evokey.evolution.pools import CurrentPools
 from evokey.evolution.restricted import RestrictedJudgements
+from evokey.evolution.voices import Voices
 from evokey.ledger.ledger import Ledger
 from evokey.search.index import Index
 from evokey.types import ALL_HEARD, EpochReport
@@ -38,18 +39,27 @@ def propose(index: Index, ledger: Ledger, policy: Policy, log: Log, *, keep: boo
 
 
 def _audition(index: Index, ledger: Ledger, log: Log, pools: Mapping[str, CurrentPools]) -> Log:
-    """The lessons without those that are better left out, where several voices teach."""
-    if log.voices is None:
+    """The lessons without those that are better left out, where several voices teach: first among the users of each
+    API key, then among all voices."""
+    stage = Stage(index.retrievers, index.fusion, pools)
+    for users in (log.voices.users if log.voices else {}).values():
+        log = _leave_out(ledger, log, users, stage)
+    return _leave_out(ledger, log, log.voices, stage)
+
+
+def _leave_out(ledger: Ledger, log: Log, voices: Voices | None, stage: Stage) -> Log:
+    if voices is None:
         return log
-    roles, of_document = audition(log.units, log.voices, Stage(index.retrievers, index.fusion, pools))
+    roles, of_document = audition(log.units, voices, stage)
     verdicts = {
         (vote.lesson, number)
         for vote in log.votes
         for number, grade in vote.verdicts.items()
-        if (vote.actor, grade > 0) in roles or (grade > 0 and (vote.actor, number) in of_document)
+        if (voices.voice_of(vote.actor), grade > 0) in roles
+        or (grade > 0 and (voices.voice_of(vote.actor), number) in of_document)
     }
     ids = ledger.documents.fetch({number for _, number in verdicts})
-    return log.leave_out(frozenset((lesson, ids[number].id) for lesson, number in verdicts))
+    return log.leave_out(log.left_out | {(lesson, ids[number].id) for lesson, number in verdicts})
 
 
 def name_left_out(log: Log) -> tuple[dict[str | None, int], dict[str, int]]:

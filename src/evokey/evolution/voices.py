@@ -7,6 +7,10 @@ Three rules, all functions of the set of verdicts. With one voice alone none of 
 - A voice's evidence on one document is that of three lessons at most.
 - The queries by which choices are judged (the jury) are the same number for every voice that has so many.
 
+An actor "key/user" is a user of an API key (any name with a slash is taken like that). Where lessons come from several
+keys, a key is one voice: what its users say together. The rules hold among the users of a key, and then among keys, so
+that a key with a thousand made-up users is not a thousand voices.
+
 The owner is trusted: the rules do not limit what comes without a name, unless the settings say that unnamed feedback is
 shared by many people.
 """
@@ -15,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from evokey.evolution.folds import sample
@@ -23,6 +27,8 @@ from evokey.ledger.lessons import Vote
 
 EVIDENCE = 3
 """Lessons of one voice on one document that count in full; more share the weight of so many."""
+USERS = 3
+"""Users of one key that count in full as evidence on one document, where there are several keys."""
 JURY, JURORS = 50, 2
 """The least size of a jury, where there are so many queries; and of a voice's part in it."""
 WRONG = 0.5
@@ -40,18 +46,39 @@ class Voices:
     verdicts: Mapping[Pair, Mapping[Voice, float]]
     shared: bool = False
     """Whether unnamed feedback comes from many people."""
+    users: Mapping[Voice, Voices] = field(default_factory=dict)
+    """Where the voices are keys: the voices of those that have several users."""
+    by_key: bool = False
+    """Whether the voices are keys."""
 
     @classmethod
     def of(cls, votes: Sequence[Vote], *, shared: bool = False) -> Voices | None:
         """None if there is one voice alone."""
-        if len({vote.actor for vote in votes}) < 2:
+        actors = {vote.actor for vote in votes}
+        if len(actors) < 2:
             return None
-        said: dict[Pair, dict[Voice, float]] = {}
+        keys = {key_of(actor) for actor in actors}
+        return cls._of_keys(votes, shared) if 1 < len(keys) < len(actors) else cls(_latest(votes), shared)
+
+    @classmethod
+    def _of_keys(cls, votes: Sequence[Vote], shared: bool) -> Voices:
+        by_key: dict[Voice, list[Vote]] = {}
         for vote in votes:
-            for number, grade in vote.verdicts.items():
-                said.setdefault((vote.query, number), {})[vote.actor] = grade
-        found = {pair: {who: grade for who, grade in grades.items() if grade} for pair, grades in said.items()}
-        return cls({pair: grades for pair, grades in found.items() if grades}, shared)
+            by_key.setdefault(key_of(vote.actor), []).append(vote)
+        several = {key: cls.of(own) for key, own in by_key.items()}
+        users = {key: found for key, found in several.items() if found is not None}
+        alone = _latest([vote._replace(actor=key_of(vote.actor)) for vote in votes if key_of(vote.actor) not in users])
+        said = {pair: dict(grades) for pair, grades in alone.items()}
+        for key, found in users.items():
+            for pair in found.verdicts:
+                grade = found.settle(pair)
+                if grade:
+                    said.setdefault(pair, {})[key] = grade
+        return cls(said, shared, users, by_key=True)
+
+    def voice_of(self, actor: Voice) -> Voice:
+        """The voice that an actor is, or belongs to."""
+        return key_of(actor) if self.by_key else actor
 
     def is_trusted(self, voice: Voice) -> bool:
         """Whether nothing limits what it says."""
@@ -78,18 +105,36 @@ class Voices:
 
     def evidence(self) -> dict[Pair, float]:
         """The weight of each pair's verdict as evidence, where it is less than 1."""
-        named = Counter((who, number, grade > 0) for (_, number), who, grade in self._each)
+        within = {key: found.evidence() for key, found in self.users.items()}
+        masses: dict[tuple[Voice, int, bool], float] = {}
+        for pair, who, grade in self._each:
+            said = who, pair[1], grade > 0
+            masses[said] = masses.get(said, 0.0) + within.get(who, {}).get(pair, 1.0)
         found = {}
         for pair, grades in self.verdicts.items():
-            shares = (self._share(who, named[who, pair[1], grade > 0]) for who, grade in grades.items())
-            weight = sum(shares)
+            weight = sum(
+                within.get(who, {}).get(pair, 1.0) * self._share(who, masses[who, pair[1], grade > 0])
+                for who, grade in grades.items()
+            )
             if weight < 1:
                 found[pair] = weight
         return found
 
-    def _share(self, voice: Voice, lessons: int) -> float:
-        """What one of so many lessons of a voice on one document counts."""
-        return 1.0 if lessons <= EVIDENCE or self.is_trusted(voice) else EVIDENCE / lessons
+    def _share(self, voice: Voice, mass: float) -> float:
+        """What one lesson of a voice counts, whose lessons on a document weigh so much."""
+        most = self.most_evidence(voice)
+        return 1.0 if mass <= most or self.is_trusted(voice) else most / mass
+
+    def most_evidence(self, voice: Voice) -> int:
+        """Lessons of a voice on one document that count in full: those of one user, or of a few users of a key."""
+        return EVIDENCE * min(self._sizes.get(voice, 1), USERS)
+
+    @cached_property
+    def _sizes(self) -> Mapping[Voice, int]:
+        """How many users a key has."""
+        return {
+            key: len({who for grades in found.verdicts.values() for who in grades}) for key, found in self.users.items()
+        }
 
     @property
     def _each(self) -> Iterable[tuple[Pair, Voice, float]]:
@@ -102,6 +147,10 @@ class Voices:
         for (query, _), who, grade in self._each:
             if grade > 0:
                 found.setdefault(who, set()).add(query)
+        for key, users in self.users.items():
+            jury = users.jury()
+            if jury is not None and key in found:
+                found[key] &= jury
         return {who: sorted(found[who]) for who in sorted(found, key=_by_name)}
 
     @property
@@ -125,6 +174,21 @@ class Voices:
     def _select(self, most: int) -> frozenset[str]:
         chosen = (queries if self.is_trusted(who) else sample(queries, most) for who, queries in self.queries.items())
         return frozenset(query for queries in chosen for query in queries)
+
+
+def key_of(actor: Voice) -> Voice:
+    """The API key that an actor "key/user" is a user of; of any other actor itself."""
+    return None if actor is None else actor.partition("/")[0]
+
+
+def _latest(votes: Iterable[Vote]) -> dict[Pair, dict[Voice, float]]:
+    """The last word of each actor on each query and document, without what was taken back."""
+    said: dict[Pair, dict[Voice, float]] = {}
+    for vote in votes:
+        for number, grade in vote.verdicts.items():
+            said.setdefault((vote.query, number), {})[vote.actor] = grade
+    found = {pair: {who: grade for who, grade in grades.items() if grade} for pair, grades in said.items()}
+    return {pair: grades for pair, grades in found.items() if grades}
 
 
 def drop(votes: Sequence[Vote], left_out: Collection[tuple[int, int]]) -> Sequence[Vote]:
