@@ -18,7 +18,8 @@ from evokey.bench.data import load
 from evokey.bench.grid import Grid
 from evokey.bench.lab import Lab
 from evokey.bench.protocols import split
-from evokey.inspect.accounting import displacements, report
+from evokey.inspect.accounting import report
+from evokey.inspect.displacement import displacements
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 

@@ -16,7 +16,10 @@ from scipy import stats
 
 import evokey
 from evokey.evolution.folds import fold_of
-from evokey.inspect.accounting import Account, Hub, Point, by_mass, concentration, plot, report, skewness
+from evokey.inspect.accounting import Account, concentration, report
+from evokey.inspect.displacement import by_mass
+from evokey.inspect.figure import plot
+from evokey.inspect.hubness import Hub, Point, skewness
 from evokey.types import Choice, Epoch
 
 

@@ -32,7 +32,7 @@ from evokey.errors import ExpansionFailed, InvalidInput
 from evokey.evolution.paper import Paper, Replay
 from evokey.evolution.policy import Policy, credits_retrieved
 from evokey.expanders.recorded import Recorded
-from evokey.inspect.accounting import displacements
+from evokey.inspect.displacement import displacements
 from evokey.ledger.lessons import Success
 from evokey.memory import Memory
 from evokey.protocols import LLM, Expander, Look

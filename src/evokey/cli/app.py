@@ -28,7 +28,7 @@ from evokey.cli.options import (
     reader_of,
 )
 from evokey.errors import InvalidInput
-from evokey.inspect import accounting
+from evokey.inspect import accounting, figure
 from evokey.registry import Named
 from evokey.settings import Settings
 from evokey.types import Document, Hit
@@ -245,7 +245,7 @@ def stats(
             with screen.working("accounting", as_json):
                 account = accounting.report(memory)
                 if plot is not None:
-                    accounting.plot(account, plot)
+                    figure.plot(account, plot)
             screen.emit(account.to_dict()) if as_json else _account(account, plot)
             return
         found = memory.stats(**reader_of(memory, where))
