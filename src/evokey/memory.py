@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -33,9 +32,10 @@ from evokey.inspect import diff as compare
 from evokey.ledger.ledger import Ledger
 from evokey.ledger.repeating import idempotent, repeated
 from evokey.ledger.shared import Shared
+from evokey.loop.audience import Audience
 from evokey.loop.components import Components
 from evokey.loop.pipe import Thinker
-from evokey.loop.rating import Rater, Vote, citations
+from evokey.loop.rating import Rater
 from evokey.loop.remember import Feedback, Recorder
 from evokey.loop.think import Steps, Thought
 from evokey.loop.watch import Learner, make_thinker
@@ -58,13 +58,9 @@ from evokey.types import (
     Expansion,
     Explanation,
     Forgotten,
-    Gap,
     Hit,
     LearnReport,
     Lesson,
-    Other,
-    Rating,
-    Shown,
     Source,
     Stats,
 )
@@ -143,7 +139,7 @@ def open_shared(
         raise
 
 
-class Memory:
+class Memory(Audience):
     """An index that learns. Use as a context manager, or close it."""
 
     def __init__(
@@ -403,93 +399,6 @@ class Memory:
         self._check_open()
         generator = self.components.answering()
         return generator.stream(checks.query(query), self.search(query, checks.count(k), where))
-
-    # ---- what was shown, and how people rate it
-
-    def show(
-        self,
-        query: str,
-        hits: Sequence[Hit],
-        answer: Answer | None = None,
-        actor: str | None = None,
-        other: Other | None = None,
-        epoch: int | None = None,
-    ) -> str:
-        """Note what a search or an answer showed, for a week; returns the query_id by which it can be rated. `other`:
-        another epoch that took part. Only noted in memory: keep_shown and close write it."""
-        self._check_open()
-        who = None if actor is None else checks.actor(actor)
-        ids, text = tuple(dict.fromkeys(hit.id for hit in hits)), None if answer is None else answer.text
-        cited = () if answer is None else citations(answer)
-        current = self.index.epoch if epoch is None else epoch
-        one = Shown(uuid.uuid4().hex, checks.query(query), who, self._now(), current, ids, cited, text, other)
-        self.ledger.shown.note(one)
-        return one.id
-
-    @idempotent
-    def keep_shown(self) -> None:
-        """Write what was shown to the ledger; what is older than a week goes."""
-        with self._write():
-            self.ledger.shown.keep(self._now())
-
-    def shown(self, since: float = 0.0, mode: str | None = None) -> list[Shown]:
-        """What was shown after a time, oldest first; mode: only where another epoch took part in it."""
-        self._check_open()
-        return self.ledger.shown.since(since, mode)
-
-    def find_shown(self, query_id: str) -> Shown:
-        self._check_open()
-        return self._rater.find(query_id)
-
-    @repeated
-    def rate(
-        self,
-        query_id: str,
-        up: bool | None,
-        reason: str | None = None,
-        cited: Iterable[str] | None = None,
-        actor: str | None = None,
-    ) -> Rating | None:
-        """Vote on what was shown; None withdraws the vote. Up credits what the answer cites, or what `cited` names of
-        what was shown. Down asks people (evokey review), and changes no key by itself."""
-        who = None if actor is None else checks.actor(actor)
-        with self._write():
-            shown = self._rater.find(query_id)
-            if up is None:
-                self._rater.withdraw(query_id, who)
-                rating = None
-            else:
-                rating = self._rater.rate(shown, Vote(up, reason, None if cited is None else checks.ids(cited)), who)
-            self._follow_lessons(1)
-        return rating
-
-    def ratings(self, since: float = 0.0) -> list[Rating]:
-        """Votes after a time, oldest first."""
-        self._check_open()
-        return self.ledger.ratings.since(since)
-
-    def gaps(self) -> list[Gap]:
-        """Questions that the documents do not answer, by votes with the reason "not in the documents"."""
-        self._check_open()
-        return self.ledger.ratings.gaps()
-
-    @repeated
-    def click(self, query_id: str, document: str) -> None:
-        """Somebody opened a document that was shown: a comparison of two epochs counts it."""
-        with self._write():
-            self.ledger.shown.keep(self._now())
-            if document not in self._rater.find(query_id).documents:
-                raise InvalidInput(f"document {document[:80]!r} was not shown for this query_id")
-            self.ledger.shown.click(query_id, document)
-
-    def clicks(self) -> dict[str, list[str]]:
-        """Documents that were opened, by query_id."""
-        self._check_open()
-        return self.ledger.shown.clicks()
-
-    def reviews(self) -> Human:
-        """The queue of questions to people."""
-        return Human(self._folder / settings_.HUMAN, now=self._now)
 
     # ---- learning
 

@@ -157,7 +157,7 @@ def test_several_collections_are_made_and_kept_apart(tmp_path: Path) -> None:
         for name in ("one", "two"):
             assert client.post("/v1/collections", json={"name": name, "encoder": ["bm25"]}).status_code == 201
         client.post("/v1/collections/one/documents", json={"documents": DOCUMENTS})
-        assert client.get("/v1/collections").json() == {"collections": ["one", "two"]}
+        assert client.get("/v1/collections").json() == {"collections": ["one", "two"], "layers": []}
         counts = [client.get(f"/v1/collections/{name}/stats").json()["documents"] for name in ("one", "two")]
         assert counts == [4, 0]
         assert client.post("/v1/collections", json={"name": "one"}).status_code == 422

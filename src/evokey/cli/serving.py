@@ -59,13 +59,16 @@ def serve(
     files: Annotated[
         Path | None, typer.Option(help="Folder of the API keys, where the memory is in PostgreSQL.")
     ] = None,
+    layers: Annotated[
+        Path | None, typer.Option(help="TOML file that names the search of each collection that is a layer beside it.")
+    ] = None,
 ) -> None:
     """Serve a memory over HTTP, with a console in the browser. Needs: pip install 'evokey[serve]'."""
     with screen.report_errors(False):
         run, options = _load_service()
         learning = options.Learning(learn_after, learn_every, learn_saturated, learn_traffic, auto_rollback)
         chosen = options.Options(
-            at=None if root else at, root=root, files=files, host=host, port=port, auth=not no_auth,
+            at=None if root else at, root=root, files=files, layers=layers, host=host, port=port, auth=not no_auth,
             keep_shown=not forget_shown, shadow=shadow, tracing=tracing, workers=workers, learning=learning,
         )  # fmt: skip
         screen.say(f"evokey serves at http://{host}:{port}/")

@@ -11,24 +11,29 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from evokey import checks
 from evokey import settings as settings_
-from evokey.erasure import Erasure
+from evokey.erasure import Erasure, Place
 from evokey.errors import InvalidInput, MemoryClosed, storing
 from evokey.forgetting.forget import Forgetter
-from evokey.forgetting.places import TaughtTexts
+from evokey.forgetting.places import KeptFile, TaughtTexts
 from evokey.inspect import backup
 from evokey.layer import inspecting
+from evokey.layer.credit import FEEDBACK, LayerCredit, make_lesson
 from evokey.layer.engine import DEPTH, Allowed, Engine, Search
 from evokey.layer.learned import Learned
 from evokey.layer.likeness import Comparison
 from evokey.layer.pools import EnginePools
 from evokey.layer.publisher import LayerPublisher
 from evokey.ledger.ledger import Ledger
+from evokey.loop.audience import Audience
+from evokey.loop.rating import Rater
 from evokey.registry import Described
 from evokey.settings import Settings
 from evokey.types import (
@@ -41,8 +46,9 @@ from evokey.types import (
     Hit,
     Lesson,
     Stats,
-    Verdict,
 )
+from evokey.verifiers import human
+from evokey.verifiers.human import Human
 
 STATES = 4
 """Epochs that are kept composed."""
@@ -94,13 +100,10 @@ class Heard(NamedTuple):
     filters: Mapping[str, Any]
 
     def lesson(self, time: float) -> Lesson:
-        """It holds for a document as long as its id is known: texts are compared at every search."""
-        row = Document("", "").hash
-        verdicts = tuple(Verdict(id, grade, row) for id, grade in self.grades.items())
-        return Lesson(0, self.query, (), verdicts, self.actor, "feedback", time)
+        return replace(make_lesson(self.query, self.grades, self.actor, FEEDBACK), time=time)
 
 
-class Layer:
+class Layer(Audience):
     """A search function that learns. Use as a context manager, or close it."""
 
     def __init__(
@@ -120,8 +123,13 @@ class Layer:
             self._pools = EnginePools(engine, self.ledger)
             shared = settings.shared_feedback
             self._publisher = LayerPublisher(self.ledger, now, self._pools, self._comparisons, shared)
-            place = TaughtTexts(folder, self._comparisons)
-            self._forgetter = Forgetter(self._pools, self.ledger, [place], self._publisher.refit_after_forget)
+            open_reviews = partial(Human, folder / settings_.HUMAN, now=now)
+            self._rater = Rater(self.ledger, LayerCredit(self.ledger, self._pools, now), open_reviews, now)
+            kept: list[Place] = [
+                TaughtTexts(folder, self._comparisons),
+                KeptFile(folder / settings_.HUMAN, human.forget),
+            ]
+            self._forgetter = Forgetter(self._pools, self.ledger, kept, self._publisher.refit_after_forget)
             self._forgetter.resume()
         except BaseException:
             self.ledger.close()
@@ -140,10 +148,11 @@ class Layer:
         text, size = checks.query(query), checks.count(k)
         learned = self._state_at(epoch)
         near = learned.compare(text)
-        hits = self._engine.ask(text, size if near is None else max(size, DEPTH), filters)
+        depth = size if near is None else max(size, DEPTH)
+        hits = self._engine.ask(text, depth, filters)
+        self._pools.note(text, filters, hits, whole=depth >= DEPTH)
         if near is None:
             return hits
-        self._pools.note(text, filters, hits)
         return learned.rank(
             near, hits, size, lambda ids: self._engine.allow(ids, filters), limited=self._engine.limits(filters)
         )
@@ -153,6 +162,11 @@ class Layer:
         self._check_open()
         wanted, text = checks.ids([id])[0], None if query is None else checks.query(query)
         return inspecting.explain(self._state_at(None), self.ledger, self._engine, (wanted, text), filters)
+
+    def find_allowed(self, ids: Sequence[str], **filters: Any) -> dict[str, Document]:
+        """Those of the documents that exist and that a caller with these filters may see, by id, as `allowed` says."""
+        self._check_open()
+        return self._engine.allow(checks.ids(ids), filters)
 
     # ---- learning
 
@@ -207,10 +221,13 @@ class Layer:
         document: str | None = None,
         verifier: str | None = None,
         held: bool | None = None,
+        after: int | None = None,
     ) -> list[Lesson]:
-        """The lessons that match every given criterion, oldest first; held: only those on hold, or only the others."""
+        """The lessons that match every given criterion, oldest first; held: only those on hold, or only the others;
+        after: only those with a larger number."""
         self._check_open()
-        more = {} if verifier is None else {"verifier": verifier}
+        more: dict[str, Any] = {} if verifier is None else {"verifier": verifier}
+        more |= {} if after is None else {"after": after}
         return self.ledger.lessons.select({**checks.criteria(query, actor, document), **more}, held=held)
 
     def hold(self, lessons: Iterable[int]) -> int:
@@ -275,6 +292,11 @@ class Layer:
         self._check_open()
         return self.ledger.epochs.all()
 
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch that searches read."""
+        return self.ledger.epochs.current
+
     def rollback(self, epoch: int) -> Epoch:
         """Publish again what an older epoch had learned, as a new epoch. Its lessons take part from now on; all others
         are on hold until they are released."""
@@ -301,16 +323,23 @@ class Layer:
         backup.copy(self._folder, Path(path))
 
     def close(self) -> None:
-        """Let another process write."""
+        """Write what is only in memory and let another process write."""
         with self._one_at_a_time:
-            self._closed = True
-            self.ledger.close()
+            was_open, self._closed = not self._closed, True
+            try:
+                if was_open and self.ledger.locked and self.ledger.shown.noted:
+                    self.ledger.shown.keep(self._now())
+            finally:
+                self.ledger.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def _follow_lessons(self, new: int) -> None:
+        """Nothing waits for them."""
 
     def _epoch(self, number: int) -> Epoch:
         return self.ledger.epochs.get(checks.epoch(number, self.ledger.epochs.current))

@@ -43,20 +43,39 @@ class PoolEntry(NamedTuple):
 Filters = Mapping[str, Any]
 
 
+class Recent(NamedTuple):
+    """What a search returned lately."""
+
+    filters: Filters
+    hits: Sequence[Hit]
+    whole: bool
+    """Whether the engine was asked for as many results as a pool has."""
+
+
 @dataclass
 class EnginePools:
     engine: Engine
     ledger: Ledger
-    _recent: OrderedDict[str, tuple[Filters, Sequence[Hit]]] = field(default_factory=OrderedDict, init=False)
+    _recent: OrderedDict[str, Recent] = field(default_factory=OrderedDict, init=False)
     _noting: threading.Lock = field(default_factory=threading.Lock, init=False)
 
-    def note(self, query: str, filters: Filters, hits: Sequence[Hit]) -> None:
+    def note(self, query: str, filters: Filters, hits: Sequence[Hit], *, whole: bool) -> None:
         """A search returned this: if feedback follows, the engine need not be asked again."""
         with self._noting:
-            self._recent[query] = filters, hits
+            self._recent[query] = Recent(filters, hits, whole)
             self._recent.move_to_end(query)
             while len(self._recent) > RECENT:
                 self._recent.popitem(last=False)
+
+    def recall(self, query: str) -> list[PoolEntry] | None:
+        """The pool of a question that was searched lately; None: the engine must be asked."""
+        known = self._recent.get(query)
+        return _entries(known.hits) if known is not None and known.whole else None
+
+    def recall_documents(self, query: str) -> dict[str, Document]:
+        """The documents that a question found lately, by id."""
+        known = self._recent.get(query)
+        return {} if known is None else {hit.id: hit.document for hit in known.hits}
 
     def remember(self) -> None:
         """Lessons are gone: what is remembered of recent searches may be of their questions."""
@@ -72,8 +91,8 @@ class EnginePools:
         works = self.engine.search is not None
         for query, filters in asked:
             known = self._recent.get(query)
-            if known is not None and known[0] == filters:
-                found.append(_entries(known[1]))
+            if known is not None and known.whole and known.filters == filters:
+                found.append(_entries(known.hits))
                 continue
             found.append(self._ask(query, filters) if works else None)
             works = works and found[-1] is not None

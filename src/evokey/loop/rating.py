@@ -11,28 +11,46 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from evokey.errors import InvalidInput, UnknownDocument, UnknownResult
+from evokey.errors import InvalidInput, UnknownResult
 from evokey.ledger.ledger import Ledger
 from evokey.ledger.ratings import NOT_THERE
-from evokey.loop.remember import Feedback, Recorder
-from evokey.types import Answer, Attempt, Hit, Rating, Shown
+from evokey.types import Answer, Attempt, Document, Hit, Rating, Shown
 from evokey.verifiers.human import Human
 
 REASONS = ("wrong document", "outdated", NOT_THERE, "bad answer")
 MATCH = 0.6
 """Share of the words of an answer's sentence that a passage must have to be credited without a citation. Measured:
 benchmarks/results/ratings.json, "threshold"."""
+SHOWN = 10
+"""Documents that people are asked about."""
 SHORTEST = 4
 """Words of a sentence below which it matches nothing: too little to tell."""
 _SENTENCE = re.compile(r"[^.!?\n]{1,2000}[.!?]?")
 _WORD = re.compile(r"\w{3,64}")
 
 
+class Credit(Protocol):
+    """Makes lessons of what upvotes credit; and knows the documents."""
+
+    def find_living(self, shown: Shown, most: int) -> list[Document]:
+        """The first of the shown documents that are still here."""
+        ...
+
+    def find_credited(self, names: Sequence[str]) -> list[str]:
+        """Of passages those that are still here; one whose heading is gone is its document."""
+        ...
+
+    def record_vote(self, query: str, names: Sequence[str], actor: str | None) -> int:
+        """The number of a lesson in which these are right."""
+        ...
+
+
 @dataclass(frozen=True)
 class Rater:
     ledger: Ledger
-    recorder: Recorder
+    credit: Credit
     people: Callable[[], Human]
     """The queue of questions to people."""
     now: Callable[[], float]
@@ -83,7 +101,7 @@ class Rater:
     def _teach(self, old: Rating | None, new: Rating) -> int | None:
         """The lesson of an upvote: the one it had before, if it says the same, or a new one."""
         before = None if old is None or old.lesson is None else old.lesson
-        known = self._names(new)
+        known = self.credit.find_credited(new.cited)
         if before is not None:
             lessons = self.ledger.lessons.select({"query": new.query}, held=True)
             said = [
@@ -92,30 +110,11 @@ class Rater:
             if said == list(known):
                 self.ledger.lessons.release([before])
                 return before
-        if not known:
-            return None
-        if self.recorder.index.given is not None:
-            raise InvalidInput("this memory takes its vectors from the caller: teach it by feedback, with a vector")
-        said_now = Feedback(new.query, dict.fromkeys(known, 1.0), (), new.actor, None, "rating")
-        return self.recorder.record(self.recorder.name_passages(said_now)).number
-
-    def _names(self, new: Rating) -> Sequence[str]:
-        """Of the credited passages those that are still here; one whose heading is gone is its document."""
-        found = dict[str, None]()
-        for name in new.cited:
-            try:
-                self.recorder.name_passages(Feedback(new.query, {name: 1.0}, (), None, None, "rating"))
-            except UnknownDocument:
-                name = name.rpartition("#")[0]
-            document = name if self.ledger.documents.has(name) else name.rpartition("#")[0]
-            if self.ledger.documents.has(document):
-                found[name] = None
-        return list(found)
+        return self.credit.record_vote(new.query, known, new.actor) if known else None
 
     def _ask_people(self, shown: Shown) -> int | None:
         """The number of a question to people about what was shown; None where nothing of it is left to look at."""
-        living = [id for id in shown.documents if self.ledger.documents.has(id)]
-        hits = tuple(Hit(id, 0.0, self.ledger.documents.get(id)) for id in living[:10])
+        hits = tuple(Hit(one.id, 0.0, one) for one in self.credit.find_living(shown, SHOWN))
         answer = None if shown.answer is None else Answer(shown.query, shown.answer, (), hits, "")
         if not hits and answer is None:
             return None

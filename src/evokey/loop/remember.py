@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from evokey import checks
 from evokey.erasure import Erasure
-from evokey.errors import InvalidInput
+from evokey.errors import InvalidInput, UnknownDocument
 from evokey.evolution import pools
 from evokey.evolution.policy import Policy, credits_retrieved
 from evokey.ledger.ledger import Ledger
@@ -19,6 +19,7 @@ from evokey.search.passages import passages_of
 from evokey.search.upkeep import keep_traffic
 from evokey.types import (
     Attempt,
+    Document,
     Expansion,
     Hit,
     LearnReport,
@@ -26,6 +27,7 @@ from evokey.types import (
     Passage,
     Ruling,
     Section,
+    Shown,
     Spent,
     Unit,
     Vectors,
@@ -33,6 +35,8 @@ from evokey.types import (
 )
 from evokey.verifiers.labels import Labels
 
+RATING = "rating"
+"""Who says so in a lesson that came from a vote."""
 RETRIEVED = 100
 """How much of what a verified query finds is recorded for a policy that credits that."""
 
@@ -98,6 +102,33 @@ class Recorder:
                 )
             grades[name] = max(grade, grades.get(name, grade), key=abs)
         return replace(said, grades=grades, passages=passages) if passages else said
+
+    # ---- what votes credit
+
+    def find_living(self, shown: Shown, most: int) -> list[Document]:
+        """The first of the shown documents that are still here."""
+        living = [id for id in shown.documents if self.ledger.documents.has(id)]
+        return [self.ledger.documents.get(id) for id in living[:most]]
+
+    def find_credited(self, names: Sequence[str]) -> list[str]:
+        """Of passages those that are still here; one whose heading is gone is its document."""
+        found = dict[str, None]()
+        for name in names:
+            try:
+                self.name_passages(Feedback("", {name: 1.0}, (), None, None, RATING))
+            except UnknownDocument:
+                name = name.rpartition("#")[0]
+            document = name if self.ledger.documents.has(name) else name.rpartition("#")[0]
+            if self.ledger.documents.has(document):
+                found[name] = None
+        return list(found)
+
+    def record_vote(self, query: str, names: Sequence[str], actor: str | None) -> int:
+        """The number of a lesson in which these are right."""
+        if self.index.given is not None:
+            raise InvalidInput("this memory takes its vectors from the caller: teach it by feedback, with a vector")
+        said = Feedback(query, dict.fromkeys(names, 1.0), (), actor, None, RATING)
+        return self.record(self.name_passages(said)).number
 
     def _passage(self, id: str, name: str) -> Passage:
         number = self.ledger.documents.numbers([id])[id]

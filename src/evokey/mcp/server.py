@@ -14,6 +14,7 @@ import evokey
 from evokey.mcp.caller import Door, KeyVerifier
 from evokey.mcp.documents import TEMPLATE, Documents
 from evokey.mcp.tools import KINDS, Tools, report_errors
+from evokey.memory import Memory
 from evokey.serve.access import OWNER, is_allowed
 from evokey.serve.collections import ONLY
 from evokey.serve.keys import Key
@@ -33,7 +34,7 @@ class Server(MCPServer):
 
     async def list_tools(self) -> list[Tool]:
         key, memory = self.door.key(), self.door.service.collections.get(ONLY)
-        speaks = memory is not None and (
+        speaks = isinstance(memory, Memory) and (
             memory.settings.llm is not None or memory.settings.generator["name"] != "cited"
         )
         return [

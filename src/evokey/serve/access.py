@@ -11,8 +11,9 @@ from fastapi import Depends, Path, Request
 
 from evokey import checks
 from evokey.filters import And, Where
-from evokey.memory import Memory
+from evokey.serve.collections import Collection
 from evokey.serve.keys import ALL, Act, Key
+from evokey.serve.layers import LayerCollection
 from evokey.serve.options import is_loopback
 from evokey.serve.replies import Refusal
 from evokey.serve.service import Service
@@ -76,7 +77,7 @@ class Caller:
     service: Service
     key: Key
     collection: str
-    memory: Memory
+    memory: Collection
 
     def where(self, said: dict[str, Any] | None) -> Where | None:
         """The filter of a request together with the key's own."""
@@ -110,7 +111,8 @@ class Caller:
         if self.key.where is not None:
             for name in names:
                 document = name.rpartition("#")[0]
-                exact = not document or self.memory.ledger.documents.has(name)  # as feedback reads it
+                opaque = isinstance(self.memory, LayerCollection)  # ids of another search, which has no passages
+                exact = opaque or not document or self.memory.ledger.documents.has(name)  # as feedback reads it
                 self.memory.get(name if exact else document, self.where(None))
 
     def audit(self, action: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from evokey.evolution.ndcg import ndcg
-from evokey.memory import Memory
+from evokey.serve.collections import Collection
 
 WINDOW = 86_400.0
 """Seconds before and after an epoch that are compared."""
@@ -29,7 +29,7 @@ class Watched:
     """Mean nDCG@10 of the protected queries in the epoch before."""
 
     @classmethod
-    def begin(cls, memory: Memory, epoch: int, now: float) -> Watched:
+    def begin(cls, memory: Collection, epoch: int, now: float) -> Watched:
         return cls(epoch, epoch - 1, now, protected_quality(memory, epoch - 1))
 
 
@@ -47,7 +47,7 @@ class Alarm:
         return asdict(self)
 
 
-def watch(memory: Memory, watched: Watched, now: float) -> Alarm | None:
+def watch(memory: Collection, watched: Watched, now: float) -> Alarm | None:
     """The first watched figure that has fallen, if any."""
     if memory.epoch != watched.epoch:
         return None
@@ -55,7 +55,7 @@ def watch(memory: Memory, watched: Watched, now: float) -> Alarm | None:
     return None if found is None else Alarm(watched.epoch, watched.before_epoch, *found, now)
 
 
-def protected_quality(memory: Memory, epoch: int) -> float | None:
+def protected_quality(memory: Collection, epoch: int) -> float | None:
     """Mean nDCG@10 of the protected queries in an epoch; None: there are none."""
     protected = memory.protected_queries()
     if not protected:
@@ -63,20 +63,20 @@ def protected_quality(memory: Memory, epoch: int) -> float | None:
     return sum(_quality(memory, query, grades, epoch) for query, grades in protected.items()) / len(protected)
 
 
-def _quality(memory: Memory, query: str, grades: Mapping[str, float], epoch: int) -> float:
+def _quality(memory: Collection, query: str, grades: Mapping[str, float], epoch: int) -> float:
     number = {id: place for place, id in enumerate(grades)}
     found = [number.get(hit.id, len(number)) for hit in memory.search(query, 10, epoch=epoch)]
     return float(ndcg(found, {number[id]: grade for id, grade in grades.items()}))
 
 
-def _compare_protected(memory: Memory, watched: Watched) -> tuple[str, float, float] | None:
+def _compare_protected(memory: Collection, watched: Watched) -> tuple[str, float, float] | None:
     after = protected_quality(memory, watched.epoch)
     if watched.protected is None or after is None or after >= watched.protected - 1e-9:
         return None
     return "protected queries", watched.protected, after
 
 
-def _votes(memory: Memory, watched: Watched) -> tuple[str, float, float] | None:
+def _votes(memory: Collection, watched: Watched) -> tuple[str, float, float] | None:
     """The share of upvotes, by the epoch that had answered."""
     votes = memory.ratings(watched.since - WINDOW)
     before = [one.up for one in votes if one.epoch == watched.before_epoch]
@@ -84,7 +84,7 @@ def _votes(memory: Memory, watched: Watched) -> tuple[str, float, float] | None:
     return _fall("votes", before, after)
 
 
-def _empty(memory: Memory, watched: Watched) -> tuple[str, float, float] | None:
+def _empty(memory: Collection, watched: Watched) -> tuple[str, float, float] | None:
     """The share of searches with hits."""
     shown = memory.shown(watched.since - WINDOW)
     before = [bool(one.documents) for one in shown if one.epoch == watched.before_epoch]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evokey.memory import Memory
+from evokey.serve.collections import Collection
 from evokey.types import Epoch, Gap, Rating, Shown
 
 NAMED = 20
@@ -68,7 +68,7 @@ class Insight:
     money: float
 
 
-def report(memory: Memory, since: float) -> Insight:
+def report(memory: Collection, since: float) -> Insight:
     """What is kept of the searches after a time, and of all lessons and epochs."""
     shown, votes, lessons, told = memory.shown(since), memory.ratings(since), memory.lessons(), memory.stats()
     epochs = memory.epochs()

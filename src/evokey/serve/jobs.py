@@ -19,6 +19,8 @@ from evokey.evolution.publishing import Draft
 from evokey.loop.pipe import Thinker
 from evokey.memory import Memory
 from evokey.serve.board import Board
+from evokey.serve.collections import Collection
+from evokey.serve.layers import LayerCollection
 from evokey.types import EpochReport
 
 KEPT = 100
@@ -62,7 +64,7 @@ class Jobs:
         self._ending = False
         self._on_epoch = on_epoch
 
-    def start(self, collection: str, memory: Memory, *, dry_run: bool = False) -> Job:
+    def start(self, collection: str, memory: Collection, *, dry_run: bool = False) -> Job:
         """Begin to evolve; a job that waits to do the same is returned instead of a second one."""
         with self._mutex:
             for known in self._jobs.values():
@@ -95,7 +97,7 @@ class Jobs:
             thinker.stop()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _run(self, job: Job, memory: Memory) -> None:
+    def _run(self, job: Job, memory: Collection) -> None:
         try:
             report, preview = self._evolve(job, memory)
             told = None if preview is None else preview.to_dict()
@@ -106,7 +108,10 @@ class Jobs:
             why = "the service is ending" if self._ending else str(error) or type(error).__name__
             self._set(job, state="failed", ended=time.time(), error=why)
 
-    def _evolve(self, job: Job, memory: Memory) -> tuple[EpochReport, Any]:
+    def _evolve(self, job: Job, memory: Collection) -> tuple[EpochReport, Any]:
+        if isinstance(memory, LayerCollection):  # its search function is here, and in no other process
+            self._set(job, state="proposing")
+            return memory.evolve(dry_run=job.dry_run), None
         for _ in range(ATTEMPTS):
             self._set(job, state="proposing")
             draft = self._propose(memory)

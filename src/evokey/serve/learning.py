@@ -19,7 +19,7 @@ from evokey.errors import EvokeyError
 from evokey.evolution.saturation import Saturation
 from evokey.memory import Memory
 from evokey.serve.alarm import Alarm, Watched, watch
-from evokey.serve.collections import Collections
+from evokey.serve.collections import Collection, Collections
 from evokey.serve.jobs import Jobs
 from evokey.serve.metrics import Metrics
 from evokey.serve.options import Options
@@ -98,9 +98,9 @@ class BackgroundLearning:
             return False
         return True
 
-    def look(self, name: str, memory: Memory) -> None:
+    def look(self, name: str, memory: Collection) -> None:
         """Begin to evolve if that is due, and watch the epoch that was published last."""
-        if self._options.traffic and memory.learner is None:
+        if self._options.traffic and isinstance(memory, Memory) and memory.learner is None:
             memory.watch()
         clock = self._clock(name, memory)
         if self._options.on and not self._jobs.running(name) and self._due(clock, memory):
@@ -108,10 +108,10 @@ class BackgroundLearning:
             self._jobs.start(name, memory)
         self._watch(name, clock, memory)
 
-    def _clock(self, name: str, memory: Memory) -> Clock:
+    def _clock(self, name: str, memory: Collection) -> Clock:
         return self._clocks.setdefault(name, Clock(self._now(), memory.last_lesson))
 
-    def _due(self, clock: Clock, memory: Memory) -> bool:
+    def _due(self, clock: Clock, memory: Collection) -> bool:
         pending = memory.stats().pending
         if not pending:
             return False
@@ -120,7 +120,7 @@ class BackgroundLearning:
         by_schedule = self._options.minutes is not None and waited >= 60 * self._options.minutes
         return by_number or by_schedule or (self._options.saturation and self._is_saturated(clock, memory))
 
-    def _is_saturated(self, clock: Clock, memory: Memory) -> bool:
+    def _is_saturated(self, clock: Clock, memory: Collection) -> bool:
         """Whether some batches in a row brought lessons of which the memory finds nearly all already."""
         for lesson in memory.lessons(after=clock.lesson):
             clock.gains.append(_shortfall(memory, lesson))
@@ -130,7 +130,7 @@ class BackgroundLearning:
             clock.saturation = clock.saturation.after(max(batch))
         return clock.saturation.saturated
 
-    def _watch(self, name: str, clock: Clock, memory: Memory) -> None:
+    def _watch(self, name: str, clock: Clock, memory: Collection) -> None:
         if clock.watched is None:
             return
         alarm = watch(memory, clock.watched, self._now())
@@ -144,7 +144,7 @@ class BackgroundLearning:
             memory.rollback(alarm.before_epoch)
 
 
-def _shortfall(memory: Memory, lesson: Lesson) -> float:
+def _shortfall(memory: Collection, lesson: Lesson) -> float:
     """How much a lesson has to teach: the share of its right documents that its query does not find among ten."""
     right = {one.document for one in lesson.verdicts if one.grade > 0}
     found = {hit.id for hit in memory.search(lesson.query)} if right else set()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from evokey.memory import Memory
+from evokey.serve.collections import Collection
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
@@ -39,7 +39,7 @@ class Metrics:
             }.items()
         }  # fmt: skip
 
-    def render(self, memories: Mapping[str, Memory]) -> bytes:
+    def render(self, memories: Mapping[str, Collection]) -> bytes:
         for name, memory in memories.items():
             told = memory.stats()
             counts = (told.documents, told.lessons, told.pending, told.epoch)

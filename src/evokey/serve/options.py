@@ -54,6 +54,8 @@ class Options:
     """A folder whose memories are the collections."""
     files: Path | None = None
     """Folder of the service's own file, with its keys; the memory's, unless that is in a database."""
+    layers: Path | None = None
+    """A file that names the search of each collection that is a layer (layers.py)."""
     host: str = "127.0.0.1"
     port: int = 8321
     auth: bool = True

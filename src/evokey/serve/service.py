@@ -7,9 +7,8 @@ import threading
 from dataclasses import dataclass, field
 
 from evokey.errors import EvokeyError
-from evokey.memory import Memory
 from evokey.serve.board import Board
-from evokey.serve.collections import Collections
+from evokey.serve.collections import Collection, Collections
 from evokey.serve.jobs import Jobs
 from evokey.serve.keys import KeyRing
 from evokey.serve.learning import BackgroundLearning
@@ -77,6 +76,6 @@ class Service:
                 log.warning("what %s showed could not be written: %s", name, type(error).__name__)
 
 
-def _keep_shown(memory: Memory) -> None:
+def _keep_shown(memory: Collection) -> None:
     if memory.ledger.shown.noted:
         memory.keep_shown()

@@ -1,7 +1,9 @@
 // Calls of the service. The key stays in this tab: it is in no address, no cookie and no file.
 
 const KEY = "evokey-key";
-export const state = { collection: "default", who: null };
+export const state = { collection: "default", layers: [], who: null };
+// Whether the collection learns beside another search, and has no documents.
+export const isLayer = () => state.layers.includes(state.collection);
 
 export const getKey = () => sessionStorage.getItem(KEY) ?? "";
 export const setKey = (key) => (key ? sessionStorage.setItem(KEY, key) : sessionStorage.removeItem(KEY));

@@ -1,6 +1,6 @@
 // Documents: browse, read, and what each has learned, from whom, and how far it moved.
 
-import { get, may, post, remove } from "./api.js";
+import { get, isLayer, may, post, remove } from "./api.js";
 import { clip, empty, failure, figure, fill, h, several, show, toast } from "./dom.js";
 import { lessonList } from "./search.js";
 import { welcome } from "./welcome.js";
@@ -10,6 +10,10 @@ const COUNT = 40;
 export async function open(place, query) {
   const id = query.get("id");
   if (id) return read(place, id);
+  if (isLayer()) {
+    fill(place, h("h1", {}, "Documents"), empty("The documents are in your search", "This collection learns beside it, and keeps lessons and ids alone.", h("a", { class: "button primary", href: "#/search" }, "Search")));
+    return;
+  }
   const after = Number(query.get("after") ?? 0);
   const [stats, page] = await Promise.all([get("stats"), get("documents", { count: COUNT, after })]);
   if (!stats.documents) {
@@ -44,7 +48,7 @@ async function read(place, id) {
       h("article", { class: "card stack" }, h("h1", {}, document.title || id), h("p", { class: "quiet small mono" }, id),
         facts.length ? h("dl", { class: "facts" }, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, typeof value === "string" ? value : JSON.stringify(value))])) : null,
         h("pre", { class: "text" }, document.text),
-        may("admin") ? h("div", { class: "row" }, h("button", { class: "button plain", onclick: erase }, "Remove this document")) : null),
+        may("admin") && !isLayer() ? h("div", { class: "row" }, h("button", { class: "button plain", onclick: erase }, "Remove this document")) : null),
       learned));
   await show(learned, () => post("explain", { document: id }), (told) => [h("h2", {}, "What it has learned"),
     told.views.some((one) => one.moved) ? h("dl", { class: "facts" }, told.views.map((one) => [h("dt", {}, one.retriever), h("dd", {}, `moved ${figure(one.moved)}`)])) : null,

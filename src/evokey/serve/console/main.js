@@ -137,7 +137,8 @@ document.addEventListener("keydown", (event) => {
 async function start() {
   try {
     api.state.who = await api.root("v1/whoami");
-    const { collections } = await api.root("v1/collections");
+    const { collections, layers } = await api.root("v1/collections");
+    api.state.layers = layers;
     const wanted = sessionStorage.getItem("evokey-collection");
     api.state.collection = collections.includes(wanted) ? wanted : (collections[0] ?? "default");
     drawTools(collections);

@@ -1,6 +1,6 @@
 // Search: passages, what moved and why, teaching by one click; and the first steps with an empty memory.
 
-import { ask, get, may, post } from "./api.js";
+import { ask, get, isLayer, may, post } from "./api.js";
 import { clip, empty, failure, figure, fill, h, highlight, loading, several, toast, when } from "./dom.js";
 import { welcome } from "./welcome.js";
 
@@ -8,7 +8,7 @@ const REASONS = ["wrong document", "outdated", "not in the documents", "bad answ
 
 export async function open(place, query) {
   const stats = await get("stats");
-  if (!stats.documents) {
+  if (!stats.documents && !isLayer()) {
     welcome(place, () => open(place, query));
     return;
   }
@@ -33,8 +33,8 @@ export async function open(place, query) {
     h("div", { class: "field" }, input, h("button", { class: "button primary" }, "Search")),
     h("div", { class: "row options" },
       h("label", { class: "check", title: stats.epoch ? "" : "Nothing has been learned yet" }, compare, "Before and after, side by side"),
-      h("label", { class: "check" }, answer, "Write an answer"),
-      h("span", { class: "quiet small push" }, `${several(stats.documents, "document")}, epoch ${stats.epoch}`)));
+      isLayer() ? null : h("label", { class: "check" }, answer, "Write an answer"),
+      h("span", { class: "quiet small push" }, `${isLayer() ? "beside your search" : several(stats.documents, "document")}, epoch ${stats.epoch}`)));
   fill(place, h("h1", { class: "hidden" }, "Search"), form, results);
   if (!said) {
     fill(results, empty("Ask your documents", "Type a question in your own words. Then say which documents were right: the memory learns from it.",

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
 from evokey.serve.access import Admin, Owner, Reader, ServiceAdmin, Teacher, caller_of, service_of
@@ -24,6 +24,7 @@ PAGE = 500
 
 class Collections(BaseModel):
     collections: list[str]
+    layers: list[str] = Field(description="Those that learn beside another search, and have no documents.")
 
 
 class Page(BaseModel):
@@ -34,8 +35,9 @@ class Page(BaseModel):
 @router.get("/collections", tags=["collections"])
 def list_collections(request: Request) -> Collections:
     """The collections that the key may use."""
-    key, names = caller_of(request), service_of(request).collections.names()
-    return Collections(collections=[one for one in names if ALL in key.collections or one in key.collections])
+    key, known = caller_of(request), service_of(request).collections
+    names = [one for one in known.names() if ALL in key.collections or one in key.collections]
+    return Collections(collections=names, layers=[one for one in known.layers() if one in names])
 
 
 @router.post("/collections", tags=["collections"], status_code=201)
@@ -47,7 +49,7 @@ def create_collection(request: Request, body: NewCollection, key: ServiceAdmin) 
     ]
     more = {} if body.restricted is None else {"restricted": body.restricted}
     service_of(request).collections.create(body.name, {"encoder": encoders, **more})
-    return Collections(collections=[body.name])
+    return Collections(collections=[body.name], layers=[])
 
 
 @router.post("/collections/{collection}/documents", tags=["documents"], status_code=201)
