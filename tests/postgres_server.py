@@ -94,6 +94,10 @@ class Server:
         for left in (self.folder / "postmaster.pid", *self.folder.glob(".s.PGSQL.*")):
             left.unlink(missing_ok=True)  # else what has ended may pass for running
 
+    def stop(self) -> None:
+        """In order: what was written is in its files."""
+        self._server.stop()
+
     def restart(self) -> None:
         """After a kill: it recovers from its log."""
         with warnings.catch_warnings():

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import pytest
+from postgres_server import Server
 
 from evokey.protocols import Space, Store
 from evokey.scoring.block import Keys
@@ -15,10 +16,11 @@ from evokey.stores.ann import AnnStore
 from evokey.stores.flat import FlatStore
 from evokey.stores.late import LateStore
 from evokey.stores.milvus import MilvusStore
+from evokey.stores.pgvector import PgVector
 from evokey.stores.sparse import SparseStore
 
 Make = Callable[[], Store]
-Serve = Callable[[Space, pytest.MonkeyPatch], AbstractContextManager[Make]]
+Serve = Callable[[Space, pytest.FixtureRequest], AbstractContextManager[Make]]
 """Starts what a store needs, and makes stores of one space while that runs."""
 
 
@@ -38,24 +40,36 @@ class Graphed(AnnStore):
 
 def _own(store: Callable[[Space], Store]) -> Serve:
     @contextmanager
-    def serve(space: Space, patched: pytest.MonkeyPatch) -> Iterator[Make]:
+    def serve(space: Space, request: pytest.FixtureRequest) -> Iterator[Make]:
         yield lambda: store(space)
 
     return serve
 
 
 @contextmanager
-def _with_graphs(space: Space, patched: pytest.MonkeyPatch) -> Iterator[Make]:
-    patched.setattr(nearest, "GATHERED", 0)  # else so few rows are scored one and all
+def _with_graphs(space: Space, request: pytest.FixtureRequest) -> Iterator[Make]:
+    request.getfixturevalue("monkeypatch").setattr(nearest, "GATHERED", 0)  # else so few rows are scored one and all
     yield lambda: Graphed(space, recall=1.0)
 
 
 @contextmanager
-def _milvus_lite(space: Space, patched: pytest.MonkeyPatch) -> Iterator[Make]:
+def _milvus_lite(space: Space, request: pytest.FixtureRequest) -> Iterator[Make]:
     """A file: stores of one process share it."""
     assert space.folder is not None
     uri = str(space.folder.parent / "milvus.db")
     yield lambda: MilvusStore(space, uri, consistency="Strong")
+
+
+def _pgvector(**options: int) -> Serve:
+    """In the database that all tests of a process share, under a name of its own."""
+
+    @contextmanager
+    def serve(space: Space, request: pytest.FixtureRequest) -> Iterator[Make]:
+        server: Server = request.getfixturevalue("server")
+        keys = server.fresh_name()
+        yield lambda: PgVector(space, server.url, keys, **options)
+
+    return serve
 
 
 SETUPS = {
@@ -65,4 +79,6 @@ SETUPS = {
     "ann": Setup("dense", _own(AnnStore)),
     "ann, with graphs": Setup("dense", _with_graphs),
     "milvus-lite": Setup("dense", _milvus_lite),
+    "pgvector": Setup("dense", _pgvector()),
+    "pgvector, with its index": Setup("dense", _pgvector(exact_below=0)),
 }

@@ -193,14 +193,29 @@ def test_an_encoder_that_costs_something_needs_a_store_that_all_share(opened: Op
         opened(encoder="splade")
 
 
+WRONG = [
+    (evokey.Document("a", "zero \0 byte"), r"document 'a': its text has the character NUL.*remove it"),
+    (evokey.Document("a", "a", "\0"), r"document 'a': its title has the character NUL"),
+    (evokey.Document("a", "a", "", {"by": {"name": "\0"}}), r"document 'a': its metadata field 'by.name' has the char"),
+    (evokey.Document("é" * 1_301, "a"), r"its id has 2,602 bytes, more than the 2,600 that PostgreSQL can index"),
+    (evokey.Document("a", "a", "", {"f" * 1_001: 1}), r"its metadata field 'f+… .* has 1,001 bytes, more than the 1,000"),
+]
+
+
 def test_what_postgresql_cannot_store_is_an_error_with_its_reason(opened: Opener) -> None:
     memory = opened()
-    with pytest.raises(InvalidInput, match="NUL"):
-        memory.add([evokey.Document("a", "zero \x00 byte")])
+    fine = evokey.Document("fine", "a text")
+    for wrong, said in WRONG:
+        with pytest.raises(InvalidInput, match=said):
+            memory.add([fine, wrong])
     assert len(memory) == 0
     memory.add([evokey.Document("a", "a text", "", {"long": "x" * 5_000, "field": "y" * 500})])
     assert [hit.id for hit in memory.search("text", where={"long": "x" * 5_000})] == ["a"]
     assert memory.search("text", where={"long": "x" * 4_999}) == []
+    with pytest.raises(InvalidInput, match=r"the name of the actor has the character NUL.*remove it"):
+        memory.feedback("a question", relevant=["a"], actor="a\0da")
+    with pytest.raises(InvalidInput, match=r"the query has the character NUL.*remove it"):
+        memory.feedback("a\0 question", relevant=["a"])
     query = "long " * 19_000
     memory.feedback(query, relevant=["a"])
     assert memory.forget(query=query).erased

@@ -57,8 +57,8 @@ def space(kind: str, tmp_path: Path) -> Space:
 
 
 @pytest.fixture
-def make(setup: Setup, space: Space, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    with setup.serve(space, monkeypatch) as make:
+def make(setup: Setup, space: Space, request: pytest.FixtureRequest) -> Iterator[Make]:
+    with setup.serve(space, request) as make:
         yield make
 
 

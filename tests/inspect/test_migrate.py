@@ -153,6 +153,34 @@ def test_keys_move_to_another_store(server: Server, source: Path, tmp_path: Path
     migrate(tmp_path / "new", tmp_path / "newer", "flat")
 
 
+def test_keys_move_to_graphs_and_back(source: Path, tmp_path: Path) -> None:
+    with evokey.open(source) as old:
+        wanted = told(old)[:5]
+    migrate(source, tmp_path / "new", {"name": "ann", "build_at": 2})
+    with evokey.open(tmp_path / "new") as new:
+        assert new.stats().recall == {"wordllama": 1.0}, "a graph was built before the copy took its name"
+        assert told(new)[:5] == wanted
+    migrate(tmp_path / "new", tmp_path / "newer", "flat")
+    with evokey.open(tmp_path / "newer") as newer:
+        assert told(newer)[:5] == wanted
+
+
+def test_keys_move_to_milvus_and_on_to_a_database_and_back(server: Server, source: Path, tmp_path: Path) -> None:
+    with evokey.open(source) as old:
+        wanted = told(old)[:5]
+    store = {"name": "milvus", "uri": str(tmp_path / "keys.db"), "collection": "kb", "consistency": "Strong"}
+    migrate(source, tmp_path / "new", store)
+    with evokey.open(tmp_path / "new") as new:
+        assert told(new)[:5] == wanted
+    with pytest.raises(InvalidInput, match="belong to the source"):
+        migrate(tmp_path / "new", tmp_path / "newer")
+    address = Address(server.url, server.fresh_name())
+    migrate(tmp_path / "new", address, "pgvector")
+    migrate(address, tmp_path / "newer", {**store, "collection": "kb2"})
+    with evokey.open(tmp_path / "newer") as newer:
+        assert told(newer)[:5] == wanted
+
+
 def test_vectors_that_were_handed_in_move_too(server: Server, opened: Opener, tmp_path: Path) -> None:
     vectors = np.random.default_rng(1).normal(size=(5, 8))
     with opened("old", encoder="given") as memory:

@@ -1,4 +1,4 @@
-"""Keys in pgvector keep what every store promises."""
+"""Keys in pgvector with an index of many rows; what every store promises is in contract/test_store_contract.py."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from conftest import Opener
 from postgres_server import Server
 
 sys.path.append(str(Path(__file__).parents[1] / "contract"))
-from test_store_contract import *  # noqa: F403 - the same promises
-from test_store_contract import Ledger, Make
+from test_store_contract import Ledger
 
 import evokey
 from evokey import registry
@@ -21,20 +20,6 @@ from evokey.errors import InvalidSettings, InvalidVector
 from evokey.protocols import Space, Store
 from evokey.scoring.block import Keys
 from evokey.scoring.dense import DenseBlock, DenseQuestion
-
-
-@pytest.fixture(params=["dense"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def make(space: Space, server: Server) -> Make:
-    options = {"name": "pgvector", "uri": server.url, "keys": server.fresh_name()}
-    return lambda: registry.build("store", options, space=space)
-
-
-# ---- with its index
 
 
 @pytest.fixture

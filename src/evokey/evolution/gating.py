@@ -19,6 +19,8 @@ ROUNDS = 30
 CONSTANT = 1e-6
 """How little the constant is held back by the ridge."""
 DIGITS = 6
+ALIKE = 1e-6
+"""A signal that differs by less is the same for all questions, and says nothing: its slope is 0."""
 
 
 class Asked(Protocol):
@@ -85,7 +87,8 @@ def fit(signals: Scores, labels: NDArray[np.bool_]) -> Gate:
     if not len(labels) or labels.all() or not labels.any():
         constant = 30.0 if not len(labels) or labels.all() else -30.0
         return (constant, *([0.0] * SIGNALS))
-    mean, scale = signals.mean(axis=0), signals.std(axis=0) + 1e-9
+    mean, spread = signals.mean(axis=0), signals.std(axis=0)
+    scale = np.where(spread > ALIKE, spread, np.inf)
     design = np.column_stack([np.ones(len(signals)), (signals - mean) / scale])
     ridge = RIDGE * np.r_[CONSTANT, np.ones(SIGNALS)]
     weights = np.zeros(1 + SIGNALS)

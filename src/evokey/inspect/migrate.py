@@ -23,6 +23,7 @@ from evokey.ledger import copying
 from evokey.ledger.ledger import Ledger
 from evokey.ledger.sqlite import file
 from evokey.postgres.address import Address
+from evokey.protocols import IndexingStore
 from evokey.search.retriever import TAUGHT, Retriever
 from evokey.settings import (
     FILE,
@@ -207,6 +208,9 @@ def _copy_keys(old: memory_.Memory, retrievers: Sequence[Retriever], ledger: Led
             after.store.flush(force=False)
             progress(f"copying the keys of {after.name}", min((start + PIECE) / len(missing), 1.0))
         after.store.flush()
+        if isinstance(after.store, IndexingStore):
+            progress(f"indexing the keys of {after.name}", 0.0)
+            after.store.finish()  # its thread must not write into a folder that gets another name
 
 
 def _copy_files(old: Path, new: Directory | Schema) -> None:

@@ -6,9 +6,11 @@ is a class like these, with its dialect and its migrations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
+
+from evokey.types import Document
 
 
 class Dialect(Protocol):
@@ -31,6 +33,8 @@ class Dialect(Protocol):
     def join_texts(self, column: str, by: str | None = None) -> str: ...
     def last_number(self, table: str) -> str: ...
     def select_by_number(self, columns: str, count: int) -> str: ...
+    def check_document(self, document: Document) -> None: ...
+    def check_texts(self, texts: Mapping[str, str]) -> None: ...
 
 
 class Lock(Protocol):

@@ -57,6 +57,8 @@ class Documents:
     def put(self, documents: Sequence[Document], vectors: Vectors | None) -> tuple[list[Entry], list[int]]:
         """Insert or replace; return the entries to index and the numbers that are gone. Equal content stays put."""
         latest = {document.id: row for row, document in enumerate(documents)}
+        for document in documents:
+            self._db.dialect.check_document(document)
         with self._db.write():
             known = {row["id"]: row for row in self._rows("id", list(latest), COMPARED)}
             entries, gone = list[Entry](), list[int]()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evokey.checks import shown
 from evokey.ledger.carried import HOLDS, Carried
 from evokey.ledger.database import Database
 from evokey.ledger.passages import Passages, Spans
@@ -57,6 +58,8 @@ class Lessons:
     def append(self, lesson: Lesson, vector: Vectors | None, retrieved: Sequence[str] = ()) -> Lesson:
         """The same lesson with its number. vector: the query's, where the caller handed it in; retrieved: ids of what
         the query found, where a policy asks."""
+        texts = {"the query": lesson.query, "the name of the actor": lesson.actor or ""}
+        self._db.dialect.check_texts({**texts, **{f"the unit {shown(unit)}": unit for unit in lesson.units}})
         told = (lesson.query, json.dumps(list(lesson.units)), lesson.actor, lesson.verifier, lesson.time)
         more = (json.dumps(list(retrieved)), None if vector is None else vector.tobytes())
         with self._db.write():
@@ -228,10 +231,11 @@ class Lessons:
         return _one_of_each(self._db.all(sql, (restricted,)))
 
     def mark(self, number: int) -> tuple[int, Any, Omitted]:
-        """How many lessons there are up to a number, what the last of them was, and which are on hold: less or other
-        after a change."""
+        """What is another after lessons up to a number went or changed: how often something was forgotten, the last of
+        them, and which are on hold. Counting them all would make every lesson slower than the one before."""
+        forgets = self._db.one("SELECT count FROM forgets")
         found = self._db.one("SELECT number, query, vector FROM lessons WHERE number = ?", (number,))
-        return self.count_to(number), found, self.held()
+        return int(forgets[0]) if forgets else 0, found, self.held()
 
     def count_to(self, number: int) -> int:
         return int(self._db.one("SELECT count(*) FROM lessons WHERE number <= ?", (number,))[0])

@@ -16,6 +16,7 @@ class ProtectedQueries:
 
     def put(self, query: str, grades: Mapping[str, float]) -> None:
         """Protect a query, replacing what was protected before; without documents, stop protecting it."""
+        self._db.dialect.check_texts({"the query": query})
         with self._db.write():
             self._db.run("DELETE FROM pins WHERE query = ?", (query,))
             rows = [(query, document, grade) for document, grade in grades.items()]

@@ -139,6 +139,8 @@ class Connections:
             return ConnectionLost(f"{self.address}: no connection ({said}). Nothing was changed; try again")
         if isinstance(error, psycopg.DataError) and "NUL" in said:
             return InvalidInput("PostgreSQL cannot store the character NUL (\\x00) in a text; remove it")
+        if isinstance(error, errors.ProgramLimitExceeded):
+            return InvalidInput(f"PostgreSQL cannot index a text that is so long ({said}); use a shorter one")
         if isinstance(error, errors.ReadOnlySqlTransaction):
             return StorageFailed(f"{self.address} can only be read (it is a replica, or the session is read-only): "
                                  "write to the primary")  # fmt: skip

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
+
+from evokey.checks import shown
+from evokey.errors import InvalidInput
+from evokey.filters import facts
+from evokey.types import Document
+
+LONGEST_ID, LONGEST_FIELD = 2_600, 1_000
+"""Bytes of an id, and of the name of a metadata field: both are in indexes, whose rows hold 2,704."""
 
 
 def migrations() -> list[tuple[str, str]]:
@@ -94,6 +102,31 @@ class PostgresDialect:
         if table == "removed":
             return "(SELECT coalesce(max(seq), 0) FROM removed)"
         return f"(SELECT coalesce(greatest((SELECT max(number) FROM {table}), (SELECT max(number) FROM removed)), 0))"
+
+    def check_document(self, document: Document) -> None:
+        """Raise InvalidInput if it cannot be stored: the error names the document and the part of it."""
+        name = f"document {shown(document.id)}: its"
+        self._check_size(f"{name} id", document.id, LONGEST_ID)
+        texts = {f"{name} id": document.id, f"{name} title": document.title, f"{name} text": document.text}
+        for field, value in facts(document.metadata):
+            metadata = f"{name} metadata field {shown(field)}"
+            self._check_size(metadata, field, LONGEST_FIELD)
+            texts[metadata] = f"{field}{value}"
+        self.check_texts(texts)
+
+    def check_texts(self, texts: Mapping[str, str]) -> None:
+        """The same for texts, each under the name that an error calls it by."""
+        for name, text in texts.items():
+            if "\0" in text:
+                raise InvalidInput(f"{name} has the character NUL (\\x00), which PostgreSQL cannot store; remove it")
+
+    @staticmethod
+    def _check_size(name: str, text: str, most: int) -> None:
+        size = len(text.encode("utf-8"))
+        if size > most:
+            raise InvalidInput(
+                f"{name} has {size:,} bytes, more than the {most:,} that PostgreSQL can index; use a shorter one"
+            )
 
     @staticmethod
     @cache

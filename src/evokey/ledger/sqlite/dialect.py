@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
+
+from evokey.types import Document
 
 
 class SQLiteDialect:
@@ -55,6 +57,12 @@ class SQLiteDialect:
     def last_number(self, table: str) -> str:
         """The largest number that a row of a table ever had; 0: there was none."""
         return f"(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = '{table}')"
+
+    def check_document(self, document: Document) -> None:
+        """Raise InvalidInput if it cannot be stored: here, everything that passed the checks of evokey can."""
+
+    def check_texts(self, texts: Mapping[str, str]) -> None:
+        """The same for texts, each under the name that an error calls it by."""
 
     @staticmethod
     @cache
