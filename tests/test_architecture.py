@@ -28,6 +28,7 @@ ORDER = [
     ["settings"],
     ["tuning"],
     ["loop", "forgetting", "inspect"],
+    ["seeding"],
     ["memory", "layer"],
     ["inspect.displacement", "inspect.hubness"],
     ["inspect.accounting", "inspect.doctor", "inspect.migrate", "loop.thinker"],

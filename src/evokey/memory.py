@@ -49,6 +49,9 @@ from evokey.search.operators import parse
 from evokey.search.retriever import GivenRetriever
 from evokey.search.searcher import Request, Searcher, Show
 from evokey.search.upkeep import keep_traffic, make_missing_keys, make_missing_keys_at_open, save_keys, watch_recall
+from evokey.seeding.confirming import WAYS
+from evokey.seeding.report import SeedReport
+from evokey.seeding.seeder import Seeder, SeedOptions, check_seedable
 from evokey.types import (
     Answer,
     Document,
@@ -474,6 +477,52 @@ class Memory(Audience):
             report = self._recorder.remember(thought, actor)
             self._follow_lessons(report.lesson is not None)
         return report
+
+    def seed(
+        self,
+        llm: Described | None = None,
+        per_passage: int = 2,
+        limit: int | None = 500,
+        dry_run: bool = False,
+        confirm: str = "search",
+        k: int = 10,
+        where: Where | None = None,
+        progress: Callable[[SeedReport], None] | None = None,
+    ) -> SeedReport:
+        """A start without feedback: a language model (`llm`, or the memory's own) writes questions for passages, at
+        most `limit` of them (None: all), of all documents or inside of `where`. A question is kept if it is confirmed:
+        by a search that finds its document among the first k hits, or by the memory's judge (`confirm="judge"`). It
+        is then a lesson of the actor 'synthetic', which counts less than a person's (docs/seeding.md). Passages that
+        were asked about are left out next time; forget(actor="synthetic") erases all of it.
+
+        `dry_run` only estimates the cost. `progress` is told the report: the estimate before the first call, then what
+        was done so far.
+        """
+        self._check_open()
+        check_seedable(self.index, self.policy)
+        most = None if limit is None else checks.count(limit)
+        options = SeedOptions(checks.count(per_passage), most, checks.one_of("confirm", confirm, WAYS), checks.count(k))
+        settings = self._settings if llm is None else settings_.change(self._settings, llm=llm)
+        components = Components(settings, self._folder, self.ledger, self._now)
+        seeder = Seeder(self.index, self._recorder, components, options)
+        self.index.catch_up()
+        plan = seeder.plan(self.searcher.filter(where))
+        report = SeedReport(seeder.estimate(plan), dry_run)
+        if progress is not None:
+            progress(report)
+        for so_far in seeder.run([] if dry_run else plan, report, self._record):
+            report = so_far
+            if progress is not None:
+                progress(report)
+        return report
+
+    @contextmanager
+    def _record(self) -> Iterator[None]:
+        """Lessons are written inside, all or none."""
+        with self._write():
+            with self.ledger.write():
+                yield
+            self._follow()
 
     def watch(self, *, batch: int = 16, budget: int | None = None) -> Learner:
         """Learn from the traffic from now on, in the background: every new query that search is asked is expanded,

@@ -32,6 +32,8 @@ Numbers = NDArray[np.int64]
 Scores = NDArray[np.float64]
 Vectors = NDArray[np.float32]
 
+SYNTHETIC = "synthetic"
+"""The actor of lessons whose questions a language model wrote (seed)."""
 _CITATION = re.compile(r"(?<![ \t])[ \t]*+\[\d+\]")
 
 
@@ -491,6 +493,8 @@ class EpochReport:
     """Documents whose keys differ from the untaught index."""
     restricted: int = 0
     """Restricted documents that have learned, each from its own lessons; they are none of the others' numbers."""
+    synthetic: int = 0
+    """Of the questions in the lessons, those that a language model wrote."""
     reach: Reach | None = None
     """Which questions it acts on; None: on all of them."""
     unrelated: Quality | None = None

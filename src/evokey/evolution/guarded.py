@@ -66,7 +66,7 @@ class Guarded:
     def propose(self, data: TrainingData) -> Proposal:
         fits = [self.fit(retriever, data) for retriever in data.retrievers]
         scorer = PlanScorer(fits, data)
-        if len(data.lessons.queries) < MIN_CROSSFIT:
+        if len(data.lessons.jurors) < MIN_CROSSFIT:
             return self._propose_few(data.fusion.names, scorer)
         untaught = scorer.untaught
         options = [self.options(fit) for fit in fits]
@@ -90,7 +90,7 @@ class Guarded:
     def fit(self, retriever: Retriever, data: TrainingData) -> CrossFit:
         wrong = self.negatives and retriever.kind != "multi"  # appended vectors cannot demote a document
         attribution = self.attribution(retriever, data.lessons, wrong=wrong)
-        with_lens = self.lens in ("all", retriever.kind) and len(data.lessons.queries) >= MIN_CROSSFIT
+        with_lens = self.lens in ("all", retriever.kind) and len(data.lessons.jurors) >= MIN_CROSSFIT
         trainer = LensTrainer(retriever, attribution) if with_lens else None
         grid = [*self.grid(attribution.has_units), *(local_grid(retriever.kind) if self.local else ())]
         return CrossFit(retriever, attribution, grid, trainer, data)

@@ -2,6 +2,9 @@
 
 This is a function of the set of lessons. Their order does not matter, with one exception: of several verdicts of one
 actor on the same query and document, the latest counts.
+
+What people say comes first: a question that a language model wrote counts less (voices.SYNTHETIC_WEIGHT), says nothing
+about a document that people have judged for the same question, and judges no choice where a person has taught.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
-from evokey.evolution.voices import Pair, Voices
+from evokey.evolution.voices import SYNTHETIC_WEIGHT, Pair, Voices, split_synthetic
 from evokey.ledger.lessons import Vote
 from evokey.ledger.passages import Spans
 from evokey.types import Document
@@ -44,7 +47,9 @@ class Judgements:
     ages: Mapping[Pair, float] = field(default_factory=dict)
     """How many days a verdict on a query and a document is older than the newest lesson, if it is."""
     jury: frozenset[str] | None = None
-    """Where several voices teach: the queries by which choices are judged; None: all."""
+    """The queries by which choices are judged, where several voices or a language model teach; None: all."""
+    synthetic: frozenset[str] = frozenset()
+    """Those of the queries that only a language model has asked."""
     named: Named = NOTHING_NAMED
     """Passages that lessons name."""
     apart: ClassVar[bool] = False
@@ -74,7 +79,42 @@ class Judgements:
 
 def merge_votes(votes: Iterable[Vote], units: Mapping[str, Sequence[str]], voices: Voices | None = None) -> Judgements:
     """The latest verdict of each actor, then the mean over actors; above 0 is right, below 0 is wrong. voices: weighs
-    them, if there are several."""
+    them, if there are several. What a language model asked is added with less weight."""
+    people, synthetic = split_synthetic(votes)
+    merged = _merge(people, units, voices)
+    return _add_synthetic(merged, people, synthetic) if synthetic else merged
+
+
+def _add_synthetic(people: Judgements, votes: Sequence[Vote], synthetic: Sequence[Vote]) -> Judgements:
+    """What people say, and beside it the verdicts on other questions and documents. votes: those of the people."""
+    written = _merge(synthetic, {}, None).grades
+    judged = {(query, number) for some in (people.grades, people.wrong) for query in some for number in some[query]}
+    added = {
+        query: {number: grade for number, grade in grades.items() if (query, number) not in judged}
+        for query, grades in written.items()
+    }
+    added = {query: grades for query, grades in added.items() if grades}
+    grades = {query: {**added.get(query, {}), **people.grades.get(query, {})} for query in {*added, *people.grades}}
+    weights = {(query, number): SYNTHETIC_WEIGHT for query, some in added.items() for number in some}
+    jury = people.jury if people.jury is not None else frozenset(people.grades) or None
+    return replace(
+        people,
+        grades={query: dict(sorted(grades[query].items())) for query in sorted(grades)},
+        evidence={**people.evidence, **weights},
+        ages=_ages(votes, synthetic),
+        jury=jury,
+        synthetic=frozenset(added) - people.grades.keys(),
+    )
+
+
+def leave_to_people(votes: Sequence[Vote]) -> list[Vote]:
+    """The votes without those of a language model on questions that people have judged."""
+    people, synthetic = split_synthetic(votes)
+    judged = {vote.query for vote in people if any(vote.verdicts.values())}
+    return [*people, *(vote for vote in synthetic if vote.query not in judged)] if synthetic else people
+
+
+def _merge(votes: Sequence[Vote], units: Mapping[str, Sequence[str]], voices: Voices | None) -> Judgements:
     by_query: dict[str, list[Vote]] = {}
     for vote in votes:
         by_query.setdefault(vote.query, []).append(vote)
@@ -84,18 +124,18 @@ def merge_votes(votes: Iterable[Vote], units: Mapping[str, Sequence[str]], voice
     grades = {query: right for query, verdicts in means.items() if (right := _right(verdicts))}
     wrong = {query: found for query, verdicts in means.items() if (found := _wrong(verdicts))}
     known = {query: units[query] for query in grades if query in units}
-    merged = Judgements(grades, known, wrong, ages=_ages(by_query))
+    merged = Judgements(grades, known, wrong, ages=_ages(votes))
     return merged if voices is None else replace(merged, evidence=voices.evidence(), jury=voices.jury())
 
 
-def _ages(by_query: Mapping[str, Sequence[Vote]]) -> Mapping[Pair, float]:
-    """In days. A verdict that was given again is as old as its latest vote."""
+def _ages(votes: Sequence[Vote], synthetic: Sequence[Vote] = ()) -> Mapping[Pair, float]:
+    """In days. A verdict that was given again is as old as its latest vote. Ages count from the newest vote of people:
+    their lessons are no older because a language model wrote something later."""
     latest: dict[Pair, float] = {}
-    for query, votes in by_query.items():
-        for vote in votes:
-            for number in vote.verdicts:
-                latest[query, number] = max(vote.time, latest.get((query, number), vote.time))
-    newest = max(latest.values(), default=0.0)
+    for vote in (*votes, *synthetic):
+        for number in vote.verdicts:
+            latest[vote.query, number] = max(vote.time, latest.get((vote.query, number), vote.time))
+    newest = max((vote.time for vote in votes or synthetic if vote.verdicts), default=0.0)
     return {pair: (newest - time) / DAY for pair, time in latest.items() if time < newest}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-from evokey.evolution.judgements import NOTHING_NAMED, Judgements, Named, merge_votes
+from evokey.evolution.judgements import NOTHING_NAMED, Judgements, Named, leave_to_people, merge_votes
 from evokey.evolution.restricted import RestrictedJudgements, public_units, select, split
 from evokey.evolution.voices import Voices, drop
 from evokey.ledger.ledger import Ledger
@@ -100,7 +100,7 @@ class Log:
     @cached_property
     def _split(self) -> tuple[Judgements, RestrictedJudgements | None]:
         votes, units, among = self._read
-        taught = replace(merge_votes(votes, units, self.voices), named=self._named)
+        taught = replace(merge_votes(leave_to_people(votes), units, self.voices), named=self._named)
         if self.restricted is None:
             return taught, None
         said = self.up_to, self.omitted

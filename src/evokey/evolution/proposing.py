@@ -34,7 +34,8 @@ def propose(index: Index, ledger: Ledger, policy: Policy, log: Log, *, keep: boo
     report = replace(report, pools_renewed=sum(one.renewed for one in pools.values()), pools_seconds=seconds)
     actors, documents = name_left_out(heard)
     report = replace(report, left_out=heard.left_out, actors_left_out=actors, documents_left_out=documents)
-    reason = report.reason + _learned_apart(apart) + _left_out(report) + on_hold(len(ledger.lessons.held()))
+    tested = describe_synthetic(heard.taught)
+    reason = report.reason + tested + _learned_apart(apart) + _left_out(report) + on_hold(len(ledger.lessons.held()))
     return replace(report, reason=reason, restricted=apart)
 
 
@@ -90,7 +91,8 @@ def _judge(
     index: Index, ledger: Ledger, policy: Policy, lessons: Judgements, pools: Mapping[str, CurrentPools]
 ) -> EpochReport:
     """Ask the policy what the lessons are worth; an empty choice means the untaught index."""
-    empty = EpochReport(False, "", index.epoch, None, None, {}, {}, len(lessons.queries), 0)
+    counts = len(lessons.queries), 0, 0, len(lessons.synthetic)
+    empty = EpochReport(False, "", index.epoch, None, None, {}, {}, *counts)
     if not lessons.queries:
         return replace(empty, reason=NO_LESSONS)
     return describe(_ask(index, ledger, policy, lessons, pools), lessons, empty)
@@ -142,6 +144,16 @@ def check_public(index: Index, restricted: str | None, numbers: Mapping[str, int
                 f"document {id!r} is restricted (metadata {restricted!r}): the guard chooses for everybody, so a "
                 f"restricted document cannot be protected. Protect public documents only."
             )
+
+
+def describe_synthetic(lessons: Judgements) -> str:
+    """What is added to a reason where a language model wrote questions."""
+    if not lessons.synthetic:
+        return ""
+    if lessons.jury is None:
+        return "; all questions are synthetic, so nothing is known about what people ask"
+    count = len(lessons.synthetic)
+    return f"; {count} synthetic question{'s teach' if count > 1 else ' teaches'} too, and only people's are tested"
 
 
 def on_hold(lessons: int) -> str:

@@ -67,7 +67,7 @@ def split(
     units, own_units = _own_units(lessons, restricted)
     own = merge_votes(select(votes, restricted, inside=True), units)
     credited = {query: len(public.grades.get(query, ())) for query in own.grades}
-    return RestrictedJudgements(own.grades, own.units, own.wrong, own_units=own_units, public=credited)
+    return RestrictedJudgements(own.grades, own.units, own.wrong, own.evidence, own_units=own_units, public=credited)
 
 
 def select(votes: Iterable[Vote], restricted: Collection[int], *, inside: bool) -> Iterator[Vote]:

@@ -13,6 +13,9 @@ that a key with a thousand made-up users is not a thousand voices.
 
 The owner is trusted: the rules do not limit what comes without a name, unless the settings say that unnamed feedback is
 shared by many people.
+
+Questions that a language model wrote (the actor `synthetic`) are no voice. What they say counts less than what people
+say, not at all about a question that people have taught, and they judge nothing where a person has taught anything.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from functools import cached_property
 
 from evokey.evolution.folds import sample
 from evokey.ledger.lessons import Vote
+from evokey.types import SYNTHETIC
 
 EVIDENCE = 3
 """Lessons of one voice on one document that count in full; more share the weight of so many."""
@@ -33,6 +37,8 @@ JURY, JURORS = 50, 2
 """The least size of a jury, where there are so many queries; and of a voice's part in it."""
 WRONG = 0.5
 """What "wrong" counts beside "right" in a dispute."""
+SYNTHETIC_WEIGHT = 0.25
+"""What a verdict counts as evidence whose question a language model wrote."""
 Voice = str | None
 """An actor; None: the owner."""
 Pair = tuple[str, int]
@@ -54,6 +60,7 @@ class Voices:
     @classmethod
     def of(cls, votes: Sequence[Vote], *, shared: bool = False) -> Voices | None:
         """None if there is one voice alone."""
+        votes, _ = split_synthetic(votes)
         actors = {vote.actor for vote in votes}
         if len(actors) < 2:
             return None
@@ -189,6 +196,14 @@ def _latest(votes: Iterable[Vote]) -> dict[Pair, dict[Voice, float]]:
             said.setdefault((vote.query, number), {})[vote.actor] = grade
     found = {pair: {who: grade for who, grade in grades.items() if grade} for pair, grades in said.items()}
     return {pair: grades for pair, grades in found.items() if grades}
+
+
+def split_synthetic(votes: Iterable[Vote]) -> tuple[list[Vote], list[Vote]]:
+    """The votes of people, and those of questions that a language model wrote."""
+    people, synthetic = list[Vote](), list[Vote]()
+    for vote in votes:
+        (synthetic if vote.actor == SYNTHETIC else people).append(vote)
+    return people, synthetic
 
 
 def drop(votes: Sequence[Vote], left_out: Collection[tuple[int, int]]) -> Sequence[Vote]:

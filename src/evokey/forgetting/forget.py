@@ -87,6 +87,7 @@ class Forgetter:
         erasure = replace(wanted, queries=tuple(gone), units=tuple(sorted(units)))
         ledger.shown.forget(erasure)
         ledger.ratings.forget(erasure)
+        ledger.seeded.forget(wanted)
         ledger.forgets.note(erasure)
         if count:
             self.index.remember()

@@ -82,7 +82,7 @@ class Fit:
         self._rewordings = self._reword()
 
     def propose(self) -> Proposal:
-        few = len(self._material.lessons.queries) < MIN_CROSSFIT
+        few = len(self._material.lessons.jurors) < MIN_CROSSFIT
         gate = self._set_gate(FEW_GATE) if few else self._train_gate()
         plan = self._choose_few() if few else self._choose()
         reach = None if plan == self.untaught else Reach(NAME, 0.0 if few else self._narrow(plan), 0.0)

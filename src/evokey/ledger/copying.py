@@ -22,7 +22,7 @@ BELONGING = {"lessons": {"verdicts": "lesson", "passages": "lesson", "held": "le
 """Tables whose rows go with a piece of another."""
 WHOLE = (
     "sources", "asked", "pools", "pins", "expansions", "tally", "traffic", "forgets", "signatures", "carried", "shown",
-    "clicks", "ratings",
+    "clicks", "ratings", "seeded",
 )  # fmt: skip
 """Tables that are copied at once, after those: what they have of an earlier attempt goes first. Not what a forget has
 still to erase: of that, nothing is copied."""

@@ -11,7 +11,7 @@ from evokey.ledger.database import Database
 
 TABLES = (
     "lessons", "verdicts", "held", "pools", "pins", "expansions", "traffic", "erasing", "signatures", "carried",
-    "passages", "shown", "clicks", "ratings",
+    "passages", "shown", "clicks", "ratings", "seeded",
 )  # fmt: skip
 """Those that hold what can be forgotten."""
 INTERRUPTED = "it was interrupted"

@@ -20,6 +20,7 @@ from evokey.ledger.lessons import Lessons
 from evokey.ledger.pools import Pools
 from evokey.ledger.protection import ProtectedQueries
 from evokey.ledger.ratings import Ratings
+from evokey.ledger.seeded import Seeded
 from evokey.ledger.shown import ShownResults
 from evokey.ledger.sources import Sources
 from evokey.ledger.sqlite.database import SQLite
@@ -42,6 +43,7 @@ class Ledger:
         self.forgets = Forgets(database)
         self.traffic = Traffic(database, traffic)
         self.shown, self.ratings = ShownResults(database), Ratings(database)
+        self.seeded = Seeded(database)
 
     @property
     def database(self) -> Database:

@@ -1,0 +1,1 @@
+"""A start without feedback: a language model writes questions for passages, and confirmed ones are lessons."""
