@@ -83,7 +83,7 @@ def world(chance: random.Random, lessons: int, *, units: bool) -> World:
             "relevant": {id: chance.choice([0.5, 1.0, 3.0]) for id in right},
             "irrelevant": sorted(set(wrong) - set(right)) if chance.random() < 0.4 else [],
             "units": chance.choices([*WORDS, *UNHEARD], k=2) if units and chance.random() < 0.4 else [],
-            "actor": chance.choice([None, "ada", "bob"]),
+            "actor": chance.choice([None, "ada", "bob", "synthetic"]),
         }
 
     rounds = [[lesson(ids) for _ in range(lessons)], [lesson(apart) for _ in range(4)], [lesson(ids) for _ in range(5)]]

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 import evokey
-from evokey.cli import adding, allow, bench, feedback, importing, lessons, loop, mcp, screen, serving, travel
+from evokey.cli import adding, allow, bench, feedback, importing, lessons, loop, mcp, screen, seeding, serving, travel
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
 from evokey.cli.options import (
@@ -302,6 +302,7 @@ for command in (
     *lessons.COMMANDS,
     *allow.COMMANDS,
     *parts_.COMMANDS,
+    *seeding.COMMANDS,
     *serving.COMMANDS,
     *travel.COMMANDS,
 ):

@@ -120,11 +120,11 @@ def track(items: Iterable[T], what: str, as_json: bool, total: int | None = None
 
 
 @contextmanager
-def bar(what: str, as_json: bool, total: int) -> Iterator[Callable[[int], None]]:
-    """The same for work that reports its own progress."""
+def bar(what: str, as_json: bool, total: int | None = None) -> Iterator[Callable[..., None]]:
+    """The same for work that reports its own progress: how much is done, and of how much if that was not known."""
     with _progress(as_json) as progress:
         task = progress.add_task(escape(visible(what)), total=total)
-        yield lambda done: progress.update(task, completed=done)
+        yield lambda done, total=None: progress.update(task, completed=done, total=total)
 
 
 def _progress(as_json: bool) -> Progress:

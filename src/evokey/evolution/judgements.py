@@ -82,16 +82,18 @@ def merge_votes(votes: Iterable[Vote], units: Mapping[str, Sequence[str]], voice
     them, if there are several. What a language model asked is added with less weight."""
     people, synthetic = split_synthetic(votes)
     merged = _merge(people, units, voices)
-    return _add_synthetic(merged, people, synthetic) if synthetic else merged
+    if not synthetic:
+        return merged
+    written = _merge(synthetic, units, None)
+    return replace(_add_synthetic(merged, written), ages=_ages(people, synthetic))
 
 
-def _add_synthetic(people: Judgements, votes: Sequence[Vote], synthetic: Sequence[Vote]) -> Judgements:
-    """What people say, and beside it the verdicts on other questions and documents. votes: those of the people."""
-    written = _merge(synthetic, {}, None).grades
+def _add_synthetic(people: Judgements, written: Judgements) -> Judgements:
+    """What people say, and beside it the verdicts on other questions and documents."""
     judged = {(query, number) for some in (people.grades, people.wrong) for query in some for number in some[query]}
     added = {
         query: {number: grade for number, grade in grades.items() if (query, number) not in judged}
-        for query, grades in written.items()
+        for query, grades in written.grades.items()
     }
     added = {query: grades for query, grades in added.items() if grades}
     grades = {query: {**added.get(query, {}), **people.grades.get(query, {})} for query in {*added, *people.grades}}
@@ -101,7 +103,7 @@ def _add_synthetic(people: Judgements, votes: Sequence[Vote], synthetic: Sequenc
         people,
         grades={query: dict(sorted(grades[query].items())) for query in sorted(grades)},
         evidence={**people.evidence, **weights},
-        ages=_ages(votes, synthetic),
+        units={**written.units, **people.units},
         jury=jury,
         synthetic=frozenset(added) - people.grades.keys(),
     )

@@ -22,7 +22,7 @@ LOOKED_AT, LINES = 20_000, 64
 """Characters and lines of a reply that are looked at."""
 FEWEST_WORDS, LONGEST = 4, 300
 """Words and characters of a question."""
-COPIED, ECHOED, ALIKE = 0.6, 0.5, 0.8
+COPIED, ECHOED, ALIKE = 0.5, 0.5, 0.8
 """Shares of a question's runs of three words that are in the passage (a copy) or in the prompt (an echo); and of common
 words from which on two questions are the same."""
 ENDS = ("?", "？", "؟")
@@ -79,7 +79,7 @@ def _lines(reply: str) -> list[str]:
     """What may be questions, without the marks of lists; a JSON list is one, too."""
     text = answer_of(reply[:LOOKED_AT])
     lines = _from_json(text) if text.startswith(("[", "{")) else text.splitlines()
-    tidy = (shorten(_MARK.sub("", line, count=1), LONGEST + 1).strip("\"'“”„`* ") for line in lines[:LINES])
+    tidy = (shorten(_MARK.sub("", line, count=1), LOOKED_AT).strip("\"'“”„`* ") for line in lines[:LINES])
     return [line for line in tidy if line]
 
 
@@ -97,9 +97,11 @@ def _from_json(text: str) -> list[str]:
 
 
 def _shape(line: str, words: Sequence[str]) -> Drop | None:
+    if len(line) > LONGEST:
+        return Drop.LENGTH
     if not line.endswith(ENDS) or line.startswith(("{", "[", "<")):
         return Drop.NO_QUESTION
-    if len(line) > LONGEST or len(words) < FEWEST_WORDS or len(set(words)) * 2 < len(words):
+    if len(words) < FEWEST_WORDS or len(set(words)) * 2 < len(words):
         return Drop.LENGTH
     return Drop.UNCLEAR if _ABOUT_PASSAGE.search(" ".join(words)) else None
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from evokey.types import Spent
 
-
 NOTHING = Spent()
 
 

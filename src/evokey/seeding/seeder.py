@@ -99,22 +99,28 @@ class Seeder:
         """The report after each batch. write: a transaction of the memory's."""
         in_a_row = 0
         for start in range(0, len(plan), BATCH):
-            targets, forgets = list(self._targets.fetch(plan[start : start + BATCH])), self.ledger.forgets.count
-            replies = many(self.llm, [self._request(one) for one in targets], parallel=BATCH, max_tokens=MAX_TOKENS)
-            failures = [one for one in replies if isinstance(one, ServiceFailed)]
-            pairs = zip(targets, replies, strict=True)
-            asked = [self._read(one, reply) for one, reply in pairs if isinstance(reply, Completion)]
+            forgets, (asked, failures) = self.ledger.forgets.count, self._ask(plan[start : start + BATCH])
             with write():
                 if self.ledger.forgets.count == forgets:  # else it may be what was forgotten
                     report = _add(report, self._keep(asked))
             report = replace(report, failed=report.failed + len(failures))
             in_a_row = 0 if asked else in_a_row + len(failures)
-            spent = next((one for one in failures if isinstance(one, BudgetSpent)), None)
-            if spent is not None or in_a_row >= FAILURES:
-                report = replace(report, stopped=str(spent or failures[-1]))
-            yield report
-            if report.stopped is not None:
+            over = next((one for one in failures if isinstance(one, BudgetSpent)), None)
+            last = start + BATCH >= len(plan)
+            if failures and not report.asked and (over or last or in_a_row >= FAILURES):
+                raise failures[-1]
+            if over or in_a_row >= FAILURES:
+                yield replace(report, stopped=str(over or failures[-1]))
                 return
+            yield report
+
+    def _ask(self, places: Sequence[tuple[int, int]]) -> tuple[list[Asked], list[ServiceFailed]]:
+        """What came of some passages; and the failures, for those of which nothing came."""
+        targets = list(self._targets.fetch(places))
+        replies = many(self.llm, [self._request(one) for one in targets], parallel=BATCH, max_tokens=MAX_TOKENS)
+        pairs = list(zip(targets, replies, strict=True))
+        asked = [self._read(target, reply) for target, reply in pairs if isinstance(reply, Completion)]
+        return asked, [reply for reply in replies if isinstance(reply, ServiceFailed)]
 
     def _read(self, target: Target, reply: Completion) -> Asked:
         """The questions of a reply that are confirmed."""
