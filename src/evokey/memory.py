@@ -629,11 +629,12 @@ class Memory(Audience):
         return report
 
     @idempotent
-    def propose(self) -> Draft:
-        """What evolve would do now. Writes nothing: a learner proposes in one process, and another adopts."""
+    def propose(self, without: Iterable[int] = ()) -> Draft:
+        """What evolve would do now, without some lessons (numbers). Writes nothing: a learner proposes in one process,
+        and another adopts; a bench asks what the other lessons teach."""
         self._check_open()
         self.index.catch_up()
-        return self._publisher.draft()
+        return self._publisher.draft(frozenset(without))
 
     @repeated
     def adopt(self, draft: Draft) -> EpochReport | None:

@@ -57,7 +57,10 @@ def seed(
                 report = memory.seed(model, per_passage, most, dry_run, confirm, k, among, progress=show)
         except KeyboardInterrupt:
             done = latest[-1].asked if latest else 0
-            screen.exit_interrupted(f"what is done is kept (at least {screen.several(done, 'passage')}); the same command continues", as_json)
+            screen.exit_interrupted(
+                f"what is done is kept (at least {screen.several(done, 'passage')}); the same command continues",
+                as_json,
+            )
         screen.emit(report.to_dict()) if as_json else _show(report)
 
 

@@ -134,6 +134,10 @@ class Cached:
         """The same by hashes of the texts."""
         self._file.erase(hashes)
 
+    def keep_nothing(self) -> None:
+        """From now on what is encoded is kept in memory alone, for who may only read."""
+        self._file = Scratch(self._file)
+
     def close(self) -> None:
         self._file.close()
 
@@ -200,6 +204,32 @@ class Cached:
                 f"name has changed. Remove the file, or name the new one with the encoder's option revision."
             )
         return np.stack(values)
+
+
+class Scratch:
+    """What another place keeps, and beside it, in memory, what is new."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept, self._new = kept, dict[Key, bytes]()
+
+    @property
+    def path(self) -> Any:
+        return self._kept.path
+
+    def read(self, keys: Sequence[Key]) -> dict[Key, bytes]:
+        new = {key: self._new[key] for key in keys if key in self._new}
+        return {**self._kept.read([key for key in keys if key not in new]), **new}
+
+    def write(self, values: Mapping[Key, bytes]) -> dict[Key, bytes]:
+        self._new.update(values)
+        return dict(values)
+
+    def erase(self, texts: Sequence[bytes]) -> None:
+        self._new = {key: value for key, value in self._new.items() if key[0] not in texts}
+        self._kept.erase(texts)
+
+    def close(self) -> None:
+        self._kept.close()
 
 
 class File:

@@ -16,7 +16,7 @@ from evokey.evolution.policy import Policy
 from evokey.evolution.proposing import propose
 from evokey.evolution.writing import EpochWriter
 from evokey.ledger.documents import Position
-from evokey.ledger.lessons import Omitted
+from evokey.ledger.lessons import NONE, Omitted
 from evokey.search.index import Index
 from evokey.search.view import Overlays
 from evokey.types import Epoch, EpochReport, Numbers
@@ -72,10 +72,10 @@ class Publisher(EpochWriter):
     def _due(self, saturates: Callable[..., int | None], held: Omitted, new: int) -> int | None:
         return saturates(self.index.retrievers, self.composer.log(self.ledger.lessons.last, held), new)
 
-    def draft(self) -> Draft:
-        """What evolve would do now. Writes nothing."""
+    def draft(self, without: Omitted = NONE) -> Draft:
+        """What evolve would do now; without some lessons. Writes nothing."""
         index, lessons, up_to = self.index, self.ledger.lessons, self.ledger.lessons.last
-        held, count, forgets = lessons.held(), lessons.count_to(up_to), self.ledger.forgets.count
+        held, count, forgets = lessons.held() | without, lessons.count_to(up_to), self.ledger.forgets.count
         log = self.composer.log(up_to, held)
         report = propose(index, self.ledger, self.policy, log, keep=False)
         self.composer.drop_forgotten(log, forgets, index.retrievers)

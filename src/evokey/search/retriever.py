@@ -70,6 +70,11 @@ class Retriever(ABC):
             self._taught.close()
             self._taught = Cached.around(self._encoder, kept)
 
+    def keep_nothing(self) -> None:
+        """Write nothing of what is encoded from now on to the memory."""
+        if isinstance(self._taught, Cached) and self._taught is not self._encoder:
+            self._taught.keep_nothing()
+
     def freeze(self, live: Numbers) -> Self:
         """The same retriever, with the base keys as they are now, whatever is written later; live: the documents."""
         frozen = copy(self)
