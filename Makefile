@@ -75,6 +75,10 @@ shared-load: $(VENV)/dev  ## Search and teach one PostgreSQL memory from six pro
 engines: $(VENV)/dev  ## The learning story on SciFact on every engine; makes benchmarks/results/engines.json (minutes; needs the data sets in ../shared/data)
 	@$(BIN)/python benchmarks/engines.py
 
+imports: $(FRAMEWORKS)/done  ## Import an index of six engines (docs/import.md); makes benchmarks/results/imports.json (minutes)
+	@EVOKEY_IMPORTS_SIZE=5000 EVOKEY_IMPORTS_RESULT=$(CURDIR)/benchmarks/results/imports.json $(FRAMEWORKS)/bin/python -m pytest \
+		-c integrations/pytest.ini integrations/engines/tests/test_engines.py
+
 lint: $(VENV)/dev $(FRAMEWORKS)/done  ## Format, style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -96,4 +100,4 @@ bench: $(VENV)/dev  ## Make benchmarks/results again, and the tables of README a
 clean:  ## Remove what was made
 	rm -rf $(VENV) dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http ratings comparing load filters lint package site bench clean shared-load engines
+.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http ratings comparing load filters imports lint package site bench clean shared-load engines

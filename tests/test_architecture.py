@@ -31,7 +31,7 @@ ORDER = [
     ["seeding"],
     ["memory", "layer"],
     ["inspect.displacement", "inspect.hubness"],
-    ["inspect.accounting", "inspect.doctor", "inspect.migrate", "loop.thinker"],
+    ["inspect.accounting", "inspect.doctor", "inspect.installation", "inspect.migrate", "loop.thinker"],
     ["demo", "inspect.figure"],
     ["client", "serve"],
     ["frameworks", "importing", "mcp"],

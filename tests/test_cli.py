@@ -696,6 +696,7 @@ def test_the_doctor_finds_a_flipped_bit_and_rebuilds(at: Path) -> None:
         "rebuilt": None,
         "learned": None,
         "findings": [],
+        "installation": [],
     }
     array = next((at / "keys").rglob("owners.npy"))
     damaged = bytearray(array.read_bytes())

@@ -11,7 +11,21 @@ import typer
 from rich.markup import escape
 
 import evokey
-from evokey.cli import adding, allow, bench, feedback, importing, lessons, loop, mcp, screen, seeding, serving, travel
+from evokey.cli import (
+    adding,
+    allow,
+    bench,
+    doctor,
+    feedback,
+    importing,
+    lessons,
+    loop,
+    mcp,
+    screen,
+    seeding,
+    serving,
+    travel,
+)
 from evokey.cli import parts as parts_
 from evokey.cli.demo import demo
 from evokey.cli.options import (
@@ -305,5 +319,6 @@ for command in (
     *seeding.COMMANDS,
     *serving.COMMANDS,
     *travel.COMMANDS,
+    doctor.doctor,
 ):
     app.command()(command)

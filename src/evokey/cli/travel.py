@@ -1,4 +1,4 @@
-"""Commands to compare, undo, explain and check: epochs, diff, rollback, explain, protect, backup, doctor."""
+"""Commands to compare, undo, explain and copy: epochs, diff, rollback, explain, protect, backup, migrate."""
 
 from __future__ import annotations
 
@@ -18,19 +18,15 @@ from evokey.cli.options import (
     At,
     Reader,
     component,
-    existing,
     existing_or_layer,
-    not_there,
     parse_grade,
     parse_place,
     reader_of,
 )
 from evokey.errors import InvalidInput
-from evokey.inspect import doctor as doctor_
 from evokey.inspect import migrate as migrate_
-from evokey.postgres.address import Address, find_address
-from evokey.settings import FILE, place
-from evokey.types import DocumentChange, Epoch, EpochDiff, EpochReport, Explanation, QueryChange, View
+from evokey.postgres.address import find_address
+from evokey.types import DocumentChange, Epoch, EpochDiff, Explanation, QueryChange, View
 
 DOCUMENTS, QUERIES = 20, 5
 """Documents that a diff shows, and queries: so many of the largest losses, so many of the largest gains."""
@@ -243,80 +239,6 @@ def protect(
         screen.say(screen.several(len(protected), "protected question"))
 
 
-def doctor(
-    rebuild: Annotated[
-        bool,
-        typer.Option(
-            "--rebuild", help="Rebuild derived files from the ledger; sound keys that took time or money are kept."
-        ),
-    ] = False,
-    reencode: Annotated[
-        bool,
-        typer.Option("--reencode", help="Encode documents and lessons again and learn again, to change the encoder."),
-    ] = False,
-    encoder: Annotated[
-        list[str] | None, typer.Option(help="With --reencode: the new encoders. Default: those of the settings.")
-    ] = None,
-    at: At = HERE,
-    as_json: AsJson = False,
-) -> None:
-    """Check a memory: the ledger, and the checksums of everything derived from it."""
-    with screen.report_errors(as_json):
-        if isinstance(at, Address):
-            _examine_shared(at, as_json, changing=rebuild or reencode)
-            return
-        folder = _folder(at)
-        if encoder and not reencode:
-            raise InvalidInput("--encoder changes the encoders of a memory: add --reencode")
-        doing = "reencoding" if reencode else "rebuilding" if rebuild else "examining"
-        documents: int | None = None
-        report: EpochReport | None = None
-        with screen.working(doing, as_json):
-            if reencode:
-                documents, report = doctor_.reencode(folder, [component(one) for one in encoder or ()])
-            elif rebuild:
-                documents = doctor_.rebuild(folder)
-            findings = doctor_.examine(folder)
-        if as_json:
-            learned = None if report is None else report.to_dict()
-            found = [one.what for one in findings]
-            screen.emit({"sound": not findings, "rebuilt": documents, "learned": learned, "findings": found})
-        else:
-            if documents is not None:
-                screen.say(f"rebuilt the keys of {screen.several(documents, 'document')} again")
-            if report is not None:
-                screen.say(f"learned again: {escape(report.reason)}")
-            for one in findings:
-                screen.say(f"[red]✗[/] {escape(one.what)}\n  repair: {escape(one.mended_by)}")
-            if not findings:
-                screen.say("[green]✓[/] the memory is sound")
-        if findings:
-            raise typer.Exit(screen.FAILED)
-
-
-def _examine_shared(at: Address, as_json: bool, *, changing: bool) -> None:
-    if changing:
-        raise InvalidInput(
-            f"{at} may be open elsewhere, with keys of its encoders. Copy it to a directory (evokey migrate), change "
-            f"it there, and migrate it to a new name"
-        )
-    with existing(at) as memory:
-        findings = doctor_.examine_shared(memory)
-    if as_json:
-        screen.emit({"sound": not findings, "rebuilt": None, "learned": None, "findings": findings})
-    for one in () if as_json else findings or ["[green]✓[/] the memory is sound"]:
-        screen.say(one if not findings else f"[red]✗[/] {escape(one)}")
-    if findings:
-        raise typer.Exit(screen.FAILED)
-
-
-def _folder(at: Path) -> Path:
-    folder = place(at)
-    if not (folder / FILE).exists():
-        raise not_there(at)
-    return folder
-
-
 def backup(
     to: Annotated[Path, typer.Argument(help="A new directory; it can be opened as a memory, or replace the original.")],
     at: At = HERE,
@@ -378,4 +300,4 @@ def migrate(
         )
 
 
-COMMANDS = (backup, migrate, epochs, diff, rollback, explain, protect, doctor)
+COMMANDS = (backup, migrate, epochs, diff, rollback, explain, protect)
