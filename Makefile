@@ -85,9 +85,14 @@ lint: $(VENV)/dev $(FRAMEWORKS)/done  ## Format, style and types
 	@$(BIN)/mypy
 	@MYPYPATH=src $(FRAMEWORKS)/bin/python -m mypy --config-file integrations/mypy.ini
 
-package: $(VENV)/dev  ## Build the wheel and run the README's example from it in an empty environment
-	@rm -rf dist && $(BIN)/python -m build --wheel --outdir dist . > /dev/null
-	@$(BIN)/python tests/run_wheel.py dist/*.whl
+dist: $(VENV)/dev pyproject.toml
+	@rm -rf dist && $(BIN)/python -m build --outdir dist . > /dev/null
+
+package: dist  ## Build wheel and sdist, and try them in an empty environment of each Python that is here (docs/install.md)
+	@$(BIN)/python benchmarks/package.py dist
+
+pythons: dist  ## The same with the core of the tests; makes benchmarks/results/package.json (20 minutes)
+	@$(BIN)/python benchmarks/package.py dist --suite --out benchmarks/results/package.json
 
 site: $(VENV)/dev  ## Build the docs as a site, in bench-output/site; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
@@ -100,4 +105,4 @@ bench: $(VENV)/dev  ## Make benchmarks/results again, and the tables of README a
 clean:  ## Remove what was made
 	rm -rf $(VENV) dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http ratings comparing load filters imports lint package site bench clean shared-load engines
+.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http ratings comparing load filters imports lint package pythons dist site bench clean shared-load engines

@@ -40,7 +40,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "clicks.json"
 SETS = ("scifact", "cranfield", "climate_fever_evidence", "locomo10", "nfcorpus")
 CLIENTS, SHOWN, CLICK, NOISE, RANDOM = 100, 20, 0.9, 0.1, 0.3
-ROUNDS, EXPLORED, DRAWS = 4, 10, 10
+ROUNDS, EXPLORED, DRAWS = 6, 10, 5
 """Draws: different lists of a question in a round; each is shown to as many people."""
 RETRIEVERS: dict[str, Any] = {"hybrid": ["bm25", "wordllama"], "bm25": "bm25"}
 NAMES = ("true", "shown", "clicks", "explored", "random")
@@ -79,7 +79,7 @@ def show(memory: evokey.Memory, queries: Iterable[str], name: str, explored: int
 
 
 def explore(folder: Path, taught: Judged, noise: tuple[float, float], seed: int) -> list[dict[str, Any]]:
-    """The lessons after all rounds; of each round, a memory that has learned from the clicks before it is asked."""
+    """The lessons after all rounds; in each round, a memory that has learned from the clicks before it is asked."""
     records = list[dict]()
     for round in range(ROUNDS):
         with tempfile.TemporaryDirectory() as place, evokey.open(folder / "untaught") as untaught:

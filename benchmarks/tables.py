@@ -21,6 +21,7 @@ import beside_tables
 import click_tables
 import fairness
 import groups
+import package_tables
 import passage_tables
 import prices
 import quality
@@ -320,6 +321,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **beside_paper.TABLES,
     **beside_tables.TABLES,
     **click_tables.TABLES,
+    **package_tables.TABLES,
     **prices.TABLES,
     **passage_tables.TABLES,
     **scaling_tables.TABLES,

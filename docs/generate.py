@@ -35,7 +35,7 @@ def page() -> str:
         shown = [one for one in command.get_params(context) if one.name != "help"]
         words = [one.name if one.required else f"[{one.name}]" for one in shown if not one.opts[0].startswith("-")]
         usage = " ".join(["evokey", name, *words, "[OPTIONS]"])
-        parts.append(f"## evokey {name}\n\n{(command.help or '').strip()}\n\n    {usage}\n")
+        parts.append(f"## evokey {name}\n\n{(command.help or '').strip()}\n\n```text\n{usage}\n```\n")
         parts.append("| | |\n|---|---|")
         parts += [f"| `{', '.join(one.opts)}` | {getattr(one, 'help', '') or ''} |" for one in shown]
         parts.append("")

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from postgres_server import Server
 
 import evokey
 from evokey import Choice
@@ -20,6 +19,9 @@ from evokey.demo import run
 from evokey.evolution import lens_training
 from evokey.evolution.guarded import Guarded
 from evokey.evolution.policy import Proposal, TrainingData
+
+if TYPE_CHECKING:
+    from postgres_server import Server
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for a job in the background: interrupts are tested here
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -66,6 +68,8 @@ def opened(tmp_path: Path) -> Iterator[Opener]:
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """A PostgreSQL server for all tests of a process: each takes names of its own in it."""
+    from postgres_server import Server  # here: the core of the tests runs without PostgreSQL (benchmarks/package.py)
+
     with Server.start() as server:
         yield server
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from conftest import own_folders  # noqa: F401
 from frameworks.behind import ANSWER, DOCUMENTS, QUESTION, RIGHT, WRONG, behind, embed
-from frameworks.pages import check_examples
 from haystack import Document, Pipeline
 from haystack.components.builders import PromptBuilder
 from haystack.core.errors import SerializationError
@@ -123,10 +122,6 @@ def test_a_document_comes_back_as_it_was(tmp_path: Path) -> None:
     store.write_documents([whole, empty])
     assert store.filter_documents() == [whole, empty]
     store.close()
-
-
-def test_the_examples_of_the_page_run_and_print_what_they_say(tmp_path: Path) -> None:
-    assert check_examples("haystack.md", tmp_path) == 2
 
 
 def test_the_version_is_that_of_evokey() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from conftest import own_folders  # noqa: F401
 from frameworks.behind import ANSWER, DOCUMENTS, KINDS, QUESTION, RIGHT, WRONG, behind, embed
-from frameworks.pages import check_examples
 from llama_index.core import Settings, StorageContext, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.response.schema import Response
@@ -125,10 +124,6 @@ def test_nodes_come_back_as_they_were_and_are_deleted(store: EvokeyVectorStore) 
     assert [one.node_id for one in store.get_nodes()] == ["git-revert", "git-blame"]
     store.clear()
     assert store.get_nodes() == []
-
-
-def test_the_examples_of_the_page_run_and_print_what_they_say(tmp_path: Path) -> None:
-    assert check_examples("llamaindex.md", tmp_path) == 2
 
 
 def test_the_version_is_that_of_evokey() -> None:
