@@ -3,13 +3,13 @@
     python page.py PAGE FOLDER [--before FILE] [--port N] [--skip-install]
 
 Blocks of Python share one namespace, and print what their comments say. Lines of sh blocks run one by one; a server
-goes on in the background until the page is over. Settings (toml) and json are read. --before is run first: what the
-page's reader has already. The standard library alone is needed: the same file runs pages in an empty environment
-(benchmarks/newcomer.py).
+goes on in the background until the next one, or until the page is over. Settings (toml) and json are read. --before is
+run first: what the page's reader has already. The standard library alone is needed: the same file runs pages in an
+empty environment (benchmarks/newcomer.py).
 
 A command that prints an API key sets $KEY, and key in Python. Blocks of text are output or figures and are not run; any
-other block that is not run has a line <!-- not run: REASON --> before it. A line <!-- NAME.py --> says that the reader
-saves the block as that file.
+other block that is not run has a line <!-- not run: REASON --> before it. A line <!-- NAME.py --> or
+<!-- NAME.toml --> says that the reader saves the block as that file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 FENCE = re.compile(
-    r"(?:<!-- not run: (?P<reason>[^\n]+?) -->\n|<!-- (?P<file>\w+\.py) -->\n)?"
+    r"(?:<!-- not run: (?P<reason>[^\n]+?) -->\n|<!-- (?P<file>\w+\.(?:py|toml)) -->\n)?"
     r"^```(?P<language>[a-z]*)\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -71,6 +71,7 @@ def commands(code: str) -> list[str]:
 class Session:
     def __init__(self, folder: Path, names: dict[str, Any], port: int | None, install: bool) -> None:
         self.folder, self.names, self.port, self.install = folder, names, port, install
+        self.saved: set[str] = set()
         self.servers: list[subprocess.Popen[str]] = []
         programs = _programs(folder)
         path = os.pathsep.join([str(programs), os.environ.get("PATH", "")])
@@ -108,6 +109,7 @@ class Session:
         kind = SERVER.match(line)
         port = self.port or PORTS[kind[1]] if kind else 0
         command = f"exec {line} --port {port}" if self.port else f"exec {line}"
+        self.close()  # a page's next server takes the same port
         log = Path(f"server-{len(self.servers)}.log")
         with log.open("w") as out:
             self.servers.append(
@@ -121,7 +123,7 @@ class Session:
 
     def _run_toml(self, code: str) -> None:
         """Settings of a memory are read as such."""
-        if "project" not in tomllib.loads(code):
+        if "project" not in tomllib.loads(code) and code not in self.saved:
             from evokey.settings import read
 
             place = self.folder / "settings" / "evokey.toml"
@@ -137,6 +139,7 @@ class Session:
             one.terminate()
         for one in self.servers:
             one.wait(PATIENCE)
+        self.servers.clear()
 
 
 def _programs(folder: Path) -> Path:
@@ -175,6 +178,7 @@ def main() -> None:
     for block in found:
         if block.file:
             Path(block.file).write_text(block.code, "utf-8")
+            session.saved.add(block.code)
     try:
         for block in found:
             if block.language in RUN and not block.reason:
