@@ -489,7 +489,7 @@ def test_forget_erases_what_matches_every_criterion_at_once(
     run("feedback", "feline", "-r", "cat", "--actor", "bo", "--at", at)
     run("evolve", "--at", at)
     assert found(at, QUESTION) == ["q3"]
-    done = {"lessons": count, "erased": True, "pending": None, "epoch": 1 + (count > 0)}
+    done = {"lessons": count, "erased": True, "pending": None, "revisions": 0, "epoch": 1 + (count > 0)}
     assert value(run("forget", *criterion, "--at", at, "--json")) == done
     assert found(at, QUESTION) == (["q3"] if kept == 2 else [])
     assert found(at, "feline") == ["cat"]

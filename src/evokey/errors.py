@@ -23,6 +23,7 @@ EvokeyError
 ├── MigrationFailed         a copy of a memory that is not like its source: it was not put in place
 ├── NewerFormat             a memory written by a newer evokey
 ├── EncoderMismatch         keys made by one encoder, settings that name another
+├── DamagedRevision         weights of a tuned encoder that cannot be read
 ├── ServiceFailed           a service or model that was asked did not answer, after its retries
 │   ├── StoreFailed         an engine that keeps keys does not answer; documents and lessons are safe in the ledger
 │   ├── LLMFailed
@@ -136,6 +137,10 @@ class MigrationFailed(EvokeyError):
 
 
 class NewerFormat(EvokeyError):
+    pass
+
+
+class DamagedRevision(EvokeyError):
     pass
 
 

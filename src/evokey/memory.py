@@ -26,7 +26,7 @@ from evokey.evolution.proposing import check_public
 from evokey.evolution.publishing import Draft, Publisher
 from evokey.filters import Where
 from evokey.forgetting.forget import Forgetter
-from evokey.forgetting.places import places
+from evokey.forgetting.places import Weights, places
 from evokey.inspect import backup, explain, stats
 from evokey.inspect import diff as compare
 from evokey.ledger.ledger import Ledger
@@ -52,6 +52,8 @@ from evokey.search.upkeep import keep_traffic, make_missing_keys, make_missing_k
 from evokey.seeding.confirming import WAYS
 from evokey.seeding.report import SeedReport
 from evokey.seeding.seeder import Seeder, SeedOptions, check_seedable
+from evokey.tuning.revisions import Revisions
+from evokey.tuning.tuner import Tuner
 from evokey.types import (
     Answer,
     Document,
@@ -66,6 +68,8 @@ from evokey.types import (
     Lesson,
     Source,
     Stats,
+    TuneReport,
+    TuningCost,
 )
 from evokey.verifiers.human import Human
 
@@ -142,6 +146,10 @@ def open_shared(
         raise
 
 
+def _say_nothing(stage: str, share: float) -> None:
+    pass
+
+
 class Memory(Audience):
     """An index that learns. Use as a context manager, or close it."""
 
@@ -172,14 +180,16 @@ class Memory(Audience):
             if restricted is not None and (nested := self.ledger.documents.nested(restricted)) is not None:
                 raise checks.nested(nested, restricted)
             self.composer = Composer(self.ledger, self.policy, fusion, restricted, shared=settings.shared_feedback)
-            self.index = Index(self.ledger, retrievers, fusion, self.composer, restricted)
+            revisions = Revisions(settings, folder)
+            self.index = Index(self.ledger, retrievers, fusion, self.composer, restricted, revisions.open)
             self.searcher = Searcher(self.index, self.ledger, settings_.build(settings, "reranker"))
             self.components = Components(settings, folder, self.ledger, now)
             self._recorder = Recorder(self.index, self.ledger, self.policy, self.components.expanding, now)
             open_reviews = partial(Human, folder / settings_.HUMAN, now=now)  # self.reviews would make a cycle
             self._rater = Rater(self.ledger, self._recorder, open_reviews, now)
             self._publisher = Publisher(self.ledger, now, self.index, self.policy, self.composer, restricted)
-            kept = places(settings, folder, retrievers)
+            self.tuner = Tuner(self._publisher, revisions)
+            kept = [*places(settings, folder, retrievers), Weights(folder, self.ledger)]
             self._forgetter = Forgetter(self.index, self.ledger, kept, self._publisher.refit_after_forget)
             self._forgetter.resume()
             make_missing_keys_at_open(self.index, self.ledger)
@@ -627,6 +637,26 @@ class Memory(Audience):
             self._follow()
             watch_recall(self.index, self.ledger)
         return report
+
+    def tune(self, dry_run: bool = False, progress: Callable[[str, float], None] | None = None) -> TuneReport:
+        """Train the encoder from the lessons, and publish the result as a new epoch if questions that training did not
+        see find more with it than evolve reaches without it; unrelated ones must not find less (docs/tuning.md).
+
+        Documents are encoded anew; searches go on meanwhile, and nothing else is written. `progress` is told what is
+        being done, and the share of it that is done.
+        """
+        with self._publish():
+            keep_traffic(self.index, self.ledger)
+            report = self.tuner.tune(dry_run=dry_run, progress=progress or _say_nothing)
+            self._follow()
+        return report
+
+    def tuning_costs(self) -> list[TuningCost]:
+        """What tune will take to encode the documents anew, and the licence of the weights that training begins with;
+        an error if nothing here can be tuned."""
+        self._check_open()
+        self.index.catch_up()
+        return self.tuner.costs()
 
     @idempotent
     def propose(self, without: Iterable[int] = ()) -> Draft:

@@ -517,12 +517,66 @@ class EpochReport:
 
 
 @dataclass(frozen=True, slots=True)
+class TunedEncoder:
+    """What training did to one retriever. Questions that training did not see are asked after evolve has learned all
+    other lessons: before with the encoder as it was, after with the tuned one."""
+
+    retriever: str
+    revision: str | None
+    """None: it was not published."""
+    better: bool
+    reason: str
+    held_out: Quality
+    related: Quality | None
+    """Those that share a right document with a lesson; None if there are none."""
+    unrelated: Quality | None
+    seconds: float
+    """For training, encoding the documents and comparing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TuningCost:
+    """What is known before an encoder is trained."""
+
+    retriever: str
+    encoder: str
+    """That training begins with."""
+    licence: str | None
+    """Of its weights; None: not known."""
+    documents: int
+    seconds: float
+    """To encode them all anew, by a sample of them."""
+
+    @property
+    def text(self) -> str:
+        licence = f"licence {self.licence}" if self.licence else "licence not known: look it up"
+        return (
+            f"{self.retriever}: {self.documents:,} documents are encoded anew, in about {self.seconds:,.0f} s; "
+            f"training begins with {self.encoder} ({licence})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TuneReport:
+    published: bool
+    reason: str
+    epoch: int
+    """The epoch that searches read from now on."""
+    lessons: int
+    """Questions that were taught."""
+    encoders: Sequence[TunedEncoder]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Epoch:
     """One immutable state of what was learned: these lessons, with this choice."""
 
     number: int
     kind: str
-    """evolve, forget or rollback"""
+    """evolve, tune, forget or rollback"""
     lessons_to: int
     """The last lesson it includes."""
     choice: Mapping[str, Choice]
@@ -536,6 +590,8 @@ class Epoch:
     """Which questions it acts on; None: on all of them."""
     left_out: LeftOut = ALL_HEARD
     """What it does not learn from, because it harms what others ask."""
+    revisions: Mapping[str, str] = field(default_factory=dict)
+    """Retrievers whose encoder was tuned, and the revision of each: the others have the encoder of the settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -660,6 +716,8 @@ class Forgotten:
     """Whether no byte of what was forgotten is left in the memory's directory."""
     pending: str | None
     """What the rest waits for. The next writer finishes it."""
+    revisions: int = 0
+    """Of encoders: those that were trained on some of these lessons went with them. Tune again."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -13,14 +13,22 @@ from typing import Any, NoReturn, TypeVar
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
 from evokey.encoders.bm25 import BM25
 from evokey.encoders.words import WORD
 from evokey.errors import EvokeyError, InvalidInput, InvalidSettings, StorageFailed
-from evokey.types import EpochReport, Hit, Quality
+from evokey.types import EpochReport, Hit, Quality, TunedEncoder
 
 T = TypeVar("T")
 NOTICEABLE = 1.0
@@ -127,6 +135,20 @@ def bar(what: str, as_json: bool, total: int | None = None) -> Iterator[Callable
         yield lambda done, total=None: progress.update(task, completed=done, total=total)
 
 
+@contextmanager
+def stages(as_json: bool) -> Iterator[Callable[[str, float], None]]:
+    """The same for work of several stages, each of which reports the share that is done."""
+    with _progress(as_json) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def show(stage: str, share: float) -> None:
+            if stage not in tasks:
+                tasks[stage] = progress.add_task(escape(visible(stage)), total=100)
+            progress.update(tasks[stage], completed=int(100 * share))
+
+        yield show
+
+
 def _progress(as_json: bool) -> Progress:
     columns = (
         SpinnerColumn(),
@@ -213,6 +235,21 @@ def report_table(report: EpochReport) -> Table:
     for name, quality in groups.items():
         if quality is not None:
             table.add_row(name, f"{quality.before:.3f}", _after(quality), str(quality.queries))
+    return table
+
+
+def tuned_table(encoders: Sequence[TunedEncoder]) -> Table:
+    """What training did to each encoder."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("nDCG@10 after evolve")
+    for name in ("encoder as it was", "tuned", "questions"):
+        table.add_column(name, justify="right")
+    for one in encoders:
+        groups = {"held-out": one.held_out, "related to lessons": one.related, "unrelated": one.unrelated}
+        for name, quality in groups.items():
+            if quality is not None:
+                label = f"{escape(one.retriever)}, {name}"
+                table.add_row(label, f"{quality.before:.3f}", _after(quality), str(quality.queries))
     return table
 
 

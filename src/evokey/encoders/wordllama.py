@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from evokey.protocols import Cost
-from evokey.types import Vectors
+from evokey.types import Numbers, Vectors
 
 # Importing wordllama configures the root logger, which is the application's business: put it back as it was.
 _handlers, _level = logging.root.handlers[:], logging.root.level
@@ -28,6 +29,23 @@ LONGEST = 4_000
 def _model() -> Any:
     folder = Path(wordllama.__file__).parent
     return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+
+
+def token_table() -> Vectors:
+    """The vector of each token, as it comes with the package."""
+    return np.asarray(_model().embedding, np.float32)
+
+
+def count_tokens(texts: Sequence[str]) -> sparse.csr_array:
+    """How often each text has each token; blanks alone have none."""
+    said = [text[:LONGEST] if text.strip() else "" for text in texts]
+    found = _model().tokenizer.encode_batch(said, is_pretokenized=False, add_special_tokens=False)
+    ids = [np.asarray(one.ids, np.int64)[np.asarray(one.attention_mask, bool)] for one in found]
+    size, starts = len(token_table()), np.cumsum([0, *map(len, ids)])
+    columns = np.clip(np.concatenate([np.zeros(0, np.int64), *ids]), 0, size - 1)
+    counts = sparse.csr_array((np.ones(len(columns), np.float32), columns, starts), (len(texts), size))
+    counts.sum_duplicates()
+    return counts
 
 
 class WordLlamaEncoder:
@@ -52,3 +70,20 @@ class WordLlamaEncoder:
         vectors[[row for row, text in enumerate(texts) if not text.strip()]] = 0
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.where(norms > 1e-12, norms, np.inf), np.float32)
+
+
+class TunedWordLlama(WordLlamaEncoder):
+    """The same with other vectors for some tokens. What a token weighs is the length of its vector."""
+
+    def __init__(self, tokens: Numbers, vectors: Vectors, revision: str) -> None:
+        super().__init__()
+        self.identity = f"{self.identity}@{revision}"
+        self._table = token_table().copy()
+        self._table[tokens] = vectors
+
+    def _encode(self, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.zeros((0, self._table.shape[1]), np.float32)
+        sums = np.asarray(count_tokens(texts) @ self._table, np.float32)
+        norms = np.linalg.norm(sums, axis=1, keepdims=True)
+        return np.asarray(sums / np.where(norms > 1e-12, norms, np.inf), np.float32)

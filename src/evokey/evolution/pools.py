@@ -47,7 +47,7 @@ class CurrentPools(Mapping[str, Ranking]):
 
     def __init__(self, retriever: Retriever, stored: Pools, position: Position, live: Numbers) -> None:
         self._retriever, self._stored, self._position, self._live = retriever, stored, position, live
-        self._pools = stored.get(retriever.name)
+        self._pools = stored.get(retriever.key_space)
         self._renewed: dict[str, Pool] = {}
         self._since: dict[int, Keys] = {}
         """Keys of the documents that came after a number."""
@@ -77,7 +77,7 @@ class CurrentPools(Mapping[str, Ranking]):
     def save(self) -> None:
         """Write those that were renewed."""
         if self._renewed:
-            self._stored.put(self._retriever.name, self._renewed)
+            self._stored.put(self._retriever.key_space, self._renewed)
 
     def _renew(self, query: str, pool: Pool | None) -> Pool:
         retriever, position = self._retriever, self._position

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from evokey.errors import InvalidInput
 from evokey.evolution.audition import Stage, audition
+from evokey.evolution.crossfit import MIN_CROSSFIT
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.policy import Log, Policy, Proposal, TrainingData
 from evokey.evolution.pools import CurrentPools
@@ -15,6 +16,7 @@ from evokey.evolution.restricted import RestrictedJudgements
 from evokey.evolution.voices import Voices
 from evokey.ledger.ledger import Ledger
 from evokey.search.index import Index
+from evokey.search.retriever import Retriever
 from evokey.types import ALL_HEARD, EpochReport
 
 NO_LESSONS = "no lesson says which document was right: nothing to learn"
@@ -22,11 +24,24 @@ SEARCHED = 256
 """Queries of the traffic that a policy is shown."""
 
 
-def propose(index: Index, ledger: Ledger, policy: Policy, log: Log, *, keep: bool = True) -> EpochReport:
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where lessons are learned."""
+
+    index: Index
+    ledger: Ledger
+    policy: Policy
+    retrievers: Sequence[Retriever]
+    """Of the current epoch; or with other revisions of their encoders, to see what these would bring."""
+
+
+def propose(at: Setting, log: Log, *, keep: bool = True) -> EpochReport:
     """What evolve would publish of these lessons. keep: write the pools that were renewed."""
-    pools = {one.name: CurrentPools(one, ledger.pools, index.position, index.live) for one in index.retrievers}
-    heard = _audition(index, ledger, log, pools) if getattr(policy, "auditions", False) else log
-    report, apart = _judge(index, ledger, policy, heard.taught, pools), _count_restricted(log.restricted_judgements)
+    index, ledger = at.index, at.ledger
+    pools = {one.name: CurrentPools(one, ledger.pools, index.position, index.live) for one in at.retrievers}
+    heard = _audition(at, log, pools) if getattr(at.policy, "auditions", False) else log
+    lessons = judge_by_unseen(heard.taught, at.retrievers)
+    report, apart = _judge(at, lessons, pools), _count_restricted(log.restricted_judgements)
     if keep:
         for one in pools.values():
             one.save()
@@ -39,13 +54,21 @@ def propose(index: Index, ledger: Ledger, policy: Policy, log: Log, *, keep: boo
     return replace(report, reason=reason, restricted=apart)
 
 
-def _audition(index: Index, ledger: Ledger, log: Log, pools: Mapping[str, CurrentPools]) -> Log:
+def judge_by_unseen(lessons: Judgements, retrievers: Sequence[Retriever]) -> Judgements:
+    """Choices are judged by queries that no encoder was trained on, where there are enough of them: a tuned encoder
+    answers the others as if they had been taught."""
+    seen = {query for query in lessons.queries if any(query in one.seen for one in retrievers)}
+    unseen = frozenset(lessons.jurors) - seen
+    return replace(lessons, jury=unseen) if seen and len(unseen) >= MIN_CROSSFIT else lessons
+
+
+def _audition(at: Setting, log: Log, pools: Mapping[str, CurrentPools]) -> Log:
     """The lessons without those that are better left out, where several voices teach: first among the users of each
     API key, then among all voices."""
-    stage = Stage(index.retrievers, index.fusion, pools)
+    stage = Stage(at.retrievers, at.index.fusion, pools)
     for users in (log.voices.users if log.voices else {}).values():
-        log = _leave_out(ledger, log, users, stage)
-    return _leave_out(ledger, log, log.voices, stage)
+        log = _leave_out(at.ledger, log, users, stage)
+    return _leave_out(at.ledger, log, log.voices, stage)
 
 
 def _leave_out(ledger: Ledger, log: Log, voices: Voices | None, stage: Stage) -> Log:
@@ -87,15 +110,13 @@ def _left_out(report: EpochReport) -> str:
     return f"; lessons left out that harm others: {' and '.join(parts)} (evokey stats --learned)" if parts else ""
 
 
-def _judge(
-    index: Index, ledger: Ledger, policy: Policy, lessons: Judgements, pools: Mapping[str, CurrentPools]
-) -> EpochReport:
+def _judge(at: Setting, lessons: Judgements, pools: Mapping[str, CurrentPools]) -> EpochReport:
     """Ask the policy what the lessons are worth; an empty choice means the untaught index."""
     counts = len(lessons.queries), 0, 0, len(lessons.synthetic)
-    empty = EpochReport(False, "", index.epoch, None, None, {}, {}, *counts)
+    empty = EpochReport(False, "", at.index.epoch, None, None, {}, {}, *counts)
     if not lessons.queries:
         return replace(empty, reason=NO_LESSONS)
-    return describe(_ask(index, ledger, policy, lessons, pools), lessons, empty)
+    return describe(_ask(at, lessons, pools), lessons, empty)
 
 
 def describe(proposal: Proposal, lessons: Judgements, empty: EpochReport) -> EpochReport:
@@ -115,14 +136,13 @@ def describe(proposal: Proposal, lessons: Judgements, empty: EpochReport) -> Epo
     )
 
 
-def _ask(
-    index: Index, ledger: Ledger, policy: Policy, lessons: Judgements, pools: Mapping[str, CurrentPools]
-) -> Proposal:
-    protected = Judgements(protected_queries(index, ledger), {})
+def _ask(at: Setting, lessons: Judgements, pools: Mapping[str, CurrentPools]) -> Proposal:
+    ledger, policy = at.ledger, at.policy
+    protected = Judgements(protected_queries(at.index, ledger), {})
     known = {*lessons.queries, *protected.queries}
     searched = ledger.traffic.queries() if policy.uses_traffic else []
     traffic = tuple(query for query in searched if query not in known)[:SEARCHED]
-    return policy.propose(TrainingData(index.retrievers, index.fusion, lessons, pools, protected, traffic))
+    return policy.propose(TrainingData(at.retrievers, at.index.fusion, lessons, pools, protected, traffic))
 
 
 def protected_queries(index: Index, ledger: Ledger) -> dict[str, Mapping[int, float]]:

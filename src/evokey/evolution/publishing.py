@@ -5,7 +5,7 @@ All of it writes to the ledger alone; the index follows, and composes what an ep
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -13,11 +13,12 @@ import numpy as np
 
 from evokey.evolution.composer import Composer
 from evokey.evolution.policy import Policy
-from evokey.evolution.proposing import propose
+from evokey.evolution.proposing import Setting, propose
 from evokey.evolution.writing import EpochWriter
 from evokey.ledger.documents import Position
 from evokey.ledger.lessons import NONE, Omitted
 from evokey.search.index import Index
+from evokey.search.retriever import Retriever
 from evokey.search.view import Overlays
 from evokey.types import Epoch, EpochReport, Numbers
 
@@ -52,7 +53,15 @@ class Publisher(EpochWriter):
         return self.index.epoch
 
     def propose(self, up_to: int, omitted: Omitted) -> EpochReport:
-        return propose(self.index, self.ledger, self.policy, self.composer.log(up_to, omitted))
+        return propose(self.setting(self.index.with_revisions(self.revisions)), self.composer.log(up_to, omitted))
+
+    def setting(self, retrievers: Sequence[Retriever]) -> Setting:
+        return Setting(self.index, self.ledger, self.policy, retrievers)
+
+    @property
+    def revisions(self) -> Mapping[str, str]:
+        """As the ledger says now: inside a transaction that forgets, searches still have those before."""
+        return self.ledger.epochs.get(self.ledger.epochs.current).revisions
 
     def steady(self) -> AbstractContextManager[None]:
         return self.index.still()
@@ -77,7 +86,7 @@ class Publisher(EpochWriter):
         index, lessons, up_to = self.index, self.ledger.lessons, self.ledger.lessons.last
         held, count, forgets = lessons.held() | without, lessons.count_to(up_to), self.ledger.forgets.count
         log = self.composer.log(up_to, held)
-        report = propose(index, self.ledger, self.policy, log, keep=False)
+        report = propose(self.setting(index.retrievers), log, keep=False)
         self.composer.drop_forgotten(log, forgets, index.retrievers)
         overlays = self.composer.compose(self.make_epoch("evolve", report, up_to, held), index.retrievers)
         return Draft(report, up_to, held, count, index.epoch, index.position, overlays, index.restricted)

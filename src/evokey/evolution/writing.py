@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
@@ -40,6 +40,11 @@ class EpochWriter(ABC):
     def differs(self, report: EpochReport, up_to: int, omitted: Omitted, current: Epoch) -> bool:
         """Whether there is something to publish that neither choice tells of."""
         return False
+
+    @property
+    def revisions(self) -> Mapping[str, str]:
+        """Of encoders, which the next epoch has as the current one does."""
+        return {}
 
     def steady(self) -> AbstractContextManager[None]:
         """What is proposed is read from one state."""
@@ -114,4 +119,5 @@ class EpochWriter(ABC):
         told = replace(report, pools_renewed=0, pools_seconds=0.0)  # what is written does not depend on the machine
         written = replace(told, actors_left_out={}, documents_left_out={}).to_dict()  # a name could not be forgotten
         chosen = (report.choice, report.weights, self.now(), written)
-        return Epoch(0, kind, up_to, *chosen, omitted=held, reach=report.reach, left_out=report.left_out)
+        epoch = Epoch(0, kind, up_to, *chosen, omitted=held, reach=report.reach, left_out=report.left_out)
+        return replace(epoch, revisions=self.revisions)

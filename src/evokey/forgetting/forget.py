@@ -52,11 +52,11 @@ class Forgetter:
         """Erase the lessons that match, everywhere; and the whole sample of the traffic, if asked."""
         with self.ledger.write():
             self.index.catch_up()  # where several write, another may have been first
-            lessons = self._delete(wanted, traffic=traffic)
+            lessons, dropped = self._delete(wanted, traffic=traffic)
         self.ledger.traffic.go_on()
         self.ledger.shown.go_on()
         pending = self._erase(PATIENCE)
-        return Forgotten(lessons, pending is None, pending)
+        return Forgotten(lessons, pending is None, pending, dropped)
 
     def resume(self) -> None:
         """Finish what an earlier forget left, if this process may write now; but do not try all the time."""
@@ -69,17 +69,18 @@ class Forgetter:
             if locked:
                 self._erase()
 
-    def _delete(self, wanted: Erasure, *, traffic: bool) -> int:
-        """The part of the ledger: delete, note what is to be erased elsewhere, and learn again."""
+    def _delete(self, wanted: Erasure, *, traffic: bool) -> tuple[int, int]:
+        """The part of the ledger: delete, note what is to be erased elsewhere, and learn again. Counts lessons, and
+        revisions of encoders that some of them were trained on."""
         ledger, said = self.ledger, {wanted.query} if wanted.query else set()
         before, queries = ledger.lessons.texts() | said, ledger.lessons.queries() | said
         if traffic:
             queries |= set(ledger.traffic.queries())
         if wanted.actor is not None and wanted.query is wanted.document is None:
             queries |= ledger.shown.queries(wanted.actor) | ledger.ratings.queries(wanted.actor)
-        count = 0
+        lost: list[int] = []
         if not wanted.query is wanted.actor is wanted.document is None:
-            count = ledger.lessons.forget(query=wanted.query, actor=wanted.actor, document=wanted.document)
+            lost = ledger.lessons.forget(query=wanted.query, actor=wanted.actor, document=wanted.document)
         left = ledger.lessons.texts() | set(ledger.protected.all())
         gone = sorted(queries - left)
         units = (before | ledger.expansions.forget(gone)) - left - set(gone)
@@ -89,10 +90,12 @@ class Forgetter:
         ledger.ratings.forget(erasure)
         ledger.seeded.forget(wanted)
         ledger.forgets.note(erasure)
-        if count:
+        dropped = ledger.epochs.find_trained(lost)
+        ledger.drop_revisions(dropped)
+        if lost:
             self.index.remember()
             self.refit()
-        return count
+        return len(lost), len(dropped)
 
     def _erase(self, patience: float = 0.0) -> str | None:
         """Erase what is noted, as far as that is possible now. Returns what it waits for; None: nothing is left.

@@ -11,10 +11,12 @@ from typing import Any, Protocol
 
 from evokey.encoders.cached import FILE as ENCODED
 from evokey.erasure import PATIENCE, Erasure, Place, scrub
+from evokey.ledger.ledger import Ledger
 from evokey.llm import cached, recorded
 from evokey.registry import name_and_options
 from evokey.search.retriever import TAUGHT, Retriever
 from evokey.settings import HUMAN, Settings
+from evokey.tuning.revisions import sweep
 from evokey.verifiers import human
 
 
@@ -44,6 +46,18 @@ class TaughtTexts:
                 continue
             with closing(sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)) as connection:
                 scrub(connection, path)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Encoders that were trained on lessons, and their keys."""
+
+    folder: Path
+    ledger: Ledger
+
+    def forget(self, erasure: Erasure) -> None:
+        """All that no epoch names: what was forgotten had a part in it, or it was never published."""
+        sweep(self.folder, self.ledger.epochs.revisions)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from evokey.ledger.sqlite import file
 from evokey.ledger.sqlite.file import FILE as LEDGER
 from evokey.settings import FILE as SETTINGS
 from evokey.stores.segments import read_manifest, write_manifest
+from evokey.tuning.revisions import MODELS, sweep
 
 log = logging.getLogger("evokey")
 TRIES = 5
@@ -28,10 +29,13 @@ def copy(folder: Path, target: Path) -> None:
         making.mkdir(parents=True)
         for keys in sorted((folder / "keys").glob("*/")):
             _copy_keys(keys, making / "keys" / keys.name)
+        _copy_revisions(folder, making)
         # Keys first: a ledger may be ahead of its keys, and never behind them.
         for path in sorted(folder.rglob("*.sqlite")):
             _copy_database(path, making / path.relative_to(folder))
         shutil.copy2(folder / SETTINGS, making)
+        _copy_revisions(folder, making)  # one that was published meanwhile
+        sweep(making, file.named_revisions(making))  # one that was dropped meanwhile
         _sync(making)
         making.rename(target)
     except OSError as error:
@@ -56,6 +60,19 @@ def _copy_keys(source: Path, target: Path) -> None:
             write_manifest(target, manifest)  # which sweeps away what an earlier try has left
         return
     shutil.rmtree(target)
+
+
+def _copy_revisions(folder: Path, target: Path) -> None:
+    """Weights of tuned encoders: a folder of them never changes, and may be dropped."""
+    for source in sorted((folder / MODELS).glob("*/")):
+        copied = target / MODELS / source.name
+        if source.suffix or copied.exists():
+            continue
+        try:
+            shutil.copytree(source, copied)
+        except (FileNotFoundError, shutil.Error) as error:
+            log.info("%s is not copied (%s)", source, str(error))
+            shutil.rmtree(copied, ignore_errors=True)
 
 
 def _copy_database(source: Path, target: Path) -> None:

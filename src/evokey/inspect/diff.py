@@ -74,7 +74,8 @@ def _change(ledger: Ledger, query: str, grades: Mapping[int, float] | None, view
 
 
 def _document_changes(index: Index, ledger: Ledger, a: int, b: int, among: Numbers | None) -> list[DocumentChange]:
-    overlays = [index.view(number).overlays for number in (a, b)]
+    views = [index.view(number) for number in (a, b)]
+    overlays = [view.overlays for view in views]
     touched = {number for one in overlays for overlay in one.of.values() for number in overlay.all_documents.tolist()}
     if among is not None:
         touched &= set(among.tolist())
@@ -82,7 +83,8 @@ def _document_changes(index: Index, ledger: Ledger, a: int, b: int, among: Numbe
     for number, document in ledger.documents.fetch(sorted(touched)).items():
         taught = [max(len(overlay.part(number).taught(number)[0]) for overlay in one.of.values()) for one in overlays]
         moved = [
-            {one.name: explain.moved(one, number, known.of[one.name]) for one in index.retrievers} for known in overlays
+            {one.name: explain.moved(one, number, view.overlays.of[one.name]) for one in view.retrievers}
+            for view in views
         ]
         if taught[0] != taught[1] or moved[0] != moved[1]:
             found.append(DocumentChange(document.id, taught[0], taught[1], moved[0], moved[1]))

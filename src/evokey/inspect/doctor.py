@@ -36,6 +36,7 @@ from evokey.settings import (
 from evokey.settings.opening import EMBEDDED
 from evokey.settings.values import RetrieverSettings
 from evokey.stores.segments import MANIFEST, covered, damaged, read_manifest
+from evokey.tuning import revisions
 from evokey.types import EpochReport
 
 
@@ -62,6 +63,7 @@ def examine(folder: Path) -> list[Finding]:
     found += [
         Finding(f"{keys}: keys of an encoder that {FILE} does not name", UNNAMED) for keys in _find_unnamed_keys(folder)
     ]
+    found += [Finding(what, REBUILD) for what in _find_faulty_revisions(folder)]
     elsewhere = [one for one in settings.retrievers if one.store and one.store["name"] not in EMBEDDED]
     if elsewhere:
         found += [Finding(what, REBUILD) for what in _find_faults_elsewhere(folder, elsewhere)]
@@ -74,6 +76,15 @@ def examine(folder: Path) -> list[Finding]:
         if not found and encoder_cost(*name_and_options(retriever.encoder)) != "nothing":
             found += [Finding(what, REBUILD) for what in _find_missing_keys(folder, keys)]
     return found or [Finding(what, REBUILD) for what in _find_low_recall(folder, settings)]
+
+
+def _find_faulty_revisions(folder: Path) -> list[str]:
+    """Weights of tuned encoders that cannot be read, their keys, and what no epoch names."""
+    named = file.named_revisions(folder)
+    keys = [path for path in sorted(folder.glob("keys/*@*")) if path.name.rpartition("@")[2] in named]
+    stray = [path for path in revisions.paths(folder) if path.name.rpartition("@")[2] not in named]
+    faults = [*revisions.find_faults(folder, named), *(what for one in keys for what in damaged(one))]
+    return [*faults, *(f"{path}: of a tuned encoder that no epoch names" for path in stray)]
 
 
 def _find_low_recall(folder: Path, settings: Settings) -> list[str]:
@@ -113,7 +124,8 @@ def _find_faults_elsewhere(folder: Path, retrievers: Sequence[RetrieverSettings]
 def _find_unnamed_keys(folder: Path) -> list[Path]:
     """Keys of encoders that the settings do not have: these may be cut, or an earlier change of encoder was."""
     names = {one.name for one in read_whole(folder).retrievers}
-    return sorted(path.parent for path in folder.glob(f"keys/*/{MANIFEST}") if path.parent.name not in names)
+    found = (path.parent for path in folder.glob(f"keys/*/{MANIFEST}"))
+    return sorted(path for path in found if path.name.partition("@")[0] not in names)
 
 
 def _find_foreign_keys(folder: Path, keys: Path) -> list[str]:
@@ -148,7 +160,24 @@ def rebuild(folder: Path) -> int:
             if isinstance(one.store, IndexingStore):
                 one.store.finish()
         ledger.pools.clear()
-        return len(ledger.documents)
+        count, dropped = len(ledger.documents), _mend_revisions(folder, ledger)
+    if dropped:
+        with memory_.open(folder) as memory:
+            memory.refit()
+    return count
+
+
+def _mend_revisions(folder: Path, ledger: Ledger) -> bool:
+    """Drop tuned encoders whose weights cannot be read, and their keys; and keys that cannot be, which are made again.
+    Returns whether an encoder was dropped."""
+    named = ledger.epochs.revisions
+    lost = {name for name in named if revisions.find_faults(folder, [name])}
+    ledger.drop_revisions(lost)
+    revisions.sweep(folder, named - lost)
+    for keys in folder.glob("keys/*@*"):
+        if damaged(keys):
+            shutil.rmtree(keys)
+    return bool(lost)
 
 
 def reencode(folder: Path, encoders: Sequence[Named] = ()) -> tuple[int, EpochReport | None]:
@@ -174,9 +203,11 @@ def reencode(folder: Path, encoders: Sequence[Named] = ()) -> tuple[int, EpochRe
         ledger.lock()
         for one in made:
             _renew(one, ledger, keep=False)
+        ledger.drop_revisions(ledger.epochs.revisions)  # they were trained from the encoders of before
         overwrite(folder, settings)
         for one in made:
             one.store.flush()
+        revisions.sweep(folder, ())
         _sweep(folder, {one.name for one in made})
     with memory_.open(folder) as memory:
         found = len(memory), memory.refit()

@@ -41,6 +41,7 @@ from evokey.settings import (
     trust,
 )
 from evokey.settings.values import encoder_kind, store_kinds
+from evokey.tuning import revisions
 from evokey.types import Hit
 
 PIECE = 1_000
@@ -95,6 +96,7 @@ class Directory:
             self._at.rmdir()
         self.folder.rename(self._at)
         overwrite(self._at, read(self._at / FILE))  # what the user allowed is noted for this place
+        trust.record(self._at, revisions.allowances(self._at))
 
     def discard(self) -> None:
         shutil.rmtree(self.folder)
@@ -154,11 +156,13 @@ def migrate(
             new = Schema(target) if isinstance(target, Address) else Directory(target)
         stack.callback(new.close)
         settings = _fit_stores(old.settings, store, shared=new.database is not None)
+        _check_revisions(old, settings, shared=new.database is not None)
         new.keep(settings)
         with new.open_ledger() as ledger:
             copying.copy(old.ledger, ledger, lambda share: progress("copying the ledger", share))
             _copy_keys(old, build_retrievers(settings, new.folder, new.database), ledger, progress)
             _copy_files(old.folder, new)
+            _copy_revisions(old, new)
             tables = _compare_tables(old.ledger, ledger)
         with new.open_memory(settings) as made:
             done = _compare_searches(old, made, tables, progress)
@@ -199,7 +203,7 @@ def _fit_stores(settings: Settings, store: Any, *, shared: bool) -> Settings:
 def _copy_keys(old: memory_.Memory, retrievers: Sequence[Retriever], ledger: Ledger, progress: Progress) -> None:
     """Not made again: they may have cost something, or depend on what the documents were then."""
     live = ledger.documents.live()
-    for before, after in zip(old.index.retrievers, retrievers, strict=True):
+    for before, after in zip(old.index.with_revisions({}), retrievers, strict=True):
         after.store.open(ledger.writers)
         after.store.follow(live, (), ())
         missing = live[after.base.sizes(live) < 0]
@@ -223,6 +227,27 @@ def _copy_files(old: Path, new: Directory | Schema) -> None:
         target.unlink(missing_ok=True)
         if faults := file.copy(path, target):
             raise MigrationFailed(f"{path} could not be copied: {faults[0]}")
+
+
+def _check_revisions(old: memory_.Memory, settings: Settings, *, shared: bool) -> None:
+    """Tuned encoders are files beside keys in a directory's own store."""
+    tuned = {name for epoch in old.epochs() for name in epoch.revisions}
+    moved = [one.name for one in settings.retrievers if one.name in tuned and (one.store or {}).get("name") != "flat"]
+    if tuned and (shared or moved):
+        raise InvalidInput(
+            f"the encoder of {', '.join(sorted(tuned))} was tuned, and its weights are files beside keys in store "
+            f"'flat'. Migrate into a directory with that store; or drop the tuned encoder first with: evokey doctor "
+            f"--reencode"
+        )
+
+
+def _copy_revisions(old: memory_.Memory, new: Directory | Schema) -> None:
+    """Weights and keys of tuned encoders, those that epochs name."""
+    named = old.ledger.epochs.revisions
+    for path in revisions.paths(old.folder):
+        if path.name.rpartition("@")[2] in named:
+            shutil.copytree(path, new.folder / path.relative_to(old.folder), dirs_exist_ok=True)
+    trust.record(new.folder, revisions.allowances(new.folder))
 
 
 def _compare_tables(old: Ledger, new: Ledger) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ RENAMED = {
 }
 """Names of a choice and a reach in ledgers of earlier versions."""
 
-COLUMNS = "number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach"
+COLUMNS = "number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach, revisions"
 
 
 class Epochs:
@@ -79,15 +79,39 @@ class Epochs:
         choice = json.dumps({name: asdict(one) for name, one in epoch.choice.items()})
         written = (choice, json.dumps(dict(epoch.weights)), epoch.time, json.dumps(dict(epoch.report)))
         reach = None if epoch.reach is None else json.dumps(asdict(epoch.reach))
+        revisions = json.dumps(dict(epoch.revisions))
         with self._db.write():
             number = self._db.insert(
-                "INSERT INTO epochs(kind, lessons_to, choice, weights, time, report, omitted, reach)"
-                " VALUES (?,?,?,?,?,?,?,?)",
-                (epoch.kind, epoch.lessons_to, *written, _ranges(epoch.omitted), reach),
+                "INSERT INTO epochs(kind, lessons_to, choice, weights, time, report, omitted, reach, revisions)"
+                " VALUES (?,?,?,?,?,?,?,?,?)",
+                (epoch.kind, epoch.lessons_to, *written, _ranges(epoch.omitted), reach, revisions),
             )
             rows = [(number, *verdict) for verdict in sorted(epoch.left_out)]
             self._db.run_many("INSERT INTO left_out VALUES (?,?,?)", rows)
         return number
+
+    @property
+    def revisions(self) -> frozenset[str]:
+        """Of encoders, that some epoch has."""
+        rows = self._db.all("SELECT DISTINCT revisions FROM epochs")
+        return frozenset(name for (found,) in rows for name in json.loads(found).values())
+
+    def find_trained(self, lessons: Collection[int]) -> frozenset[str]:
+        """The revisions that some of these lessons had a part in."""
+        return frozenset(
+            revision
+            for one in self.all()
+            if one.kind == "tune" and any(number <= one.lessons_to and number not in one.omitted for number in lessons)
+            for revision in one.revisions.values()
+        )
+
+    def drop_revisions(self, dropped: Collection[str]) -> None:
+        """Take these from all epochs: what they learned is learned with the encoder of the settings."""
+        with self._db.write():
+            for one in self.all() if dropped else ():
+                kept = {name: revision for name, revision in one.revisions.items() if revision not in dropped}
+                if kept != one.revisions:
+                    self._db.run("UPDATE epochs SET revisions = ? WHERE number = ?", (json.dumps(kept), one.number))
 
     @property
     def redacted(self) -> int:
@@ -103,11 +127,11 @@ UNTAUGHT = Epoch(0, "untaught", 0, {}, {}, 0.0, {})
 
 
 def _epoch(row: tuple[Any, ...]) -> Epoch:
-    number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach = row
+    number, kind, lessons_to, choice, weights, time, report, redacted, omitted, reach, revisions = row
     chosen = {name: Choice(**_current_names(one)) for name, one in json.loads(choice).items()}
     told = (json.loads(weights), time, json.loads(report), bool(redacted))
     near = None if reach is None else Reach(**_current_names(json.loads(reach)))
-    return Epoch(number, kind, lessons_to, chosen, *told, _numbers(omitted), near)
+    return Epoch(number, kind, lessons_to, chosen, *told, _numbers(omitted), near, revisions=json.loads(revisions))
 
 
 def _current_names(stored: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ transactions that write go one after the other, and what takes longer than a tra
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Self
@@ -103,6 +104,13 @@ class Ledger:
     def locked(self) -> bool:
         """Whether this is a process that writes."""
         return self._database.lock.taken
+
+    def drop_revisions(self, revisions: Collection[str]) -> None:
+        """Take revisions of encoders from all epochs, and what was found with them."""
+        with self.write():
+            self.epochs.drop_revisions(revisions)
+            for one in revisions:
+                self.pools.drop(one)
 
     def scrub(self, patience: float) -> bool:
         """Leave no copy of what was forgotten, in free space or in SQLite's write-ahead log; False where another

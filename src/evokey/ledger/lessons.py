@@ -291,8 +291,9 @@ class Lessons:
         all_ = f"SELECT count(*) FROM verdicts v JOIN documents d ON d.id = v.document {inside}"
         return int(self._db.one(f"SELECT ({all_}) - ({holding} {inside})", values)[0])
 
-    def forget(self, *, query: str | None, actor: str | None, document: str | None) -> int:
-        """Erase what matches every given criterion; a lesson left without a verdict goes too. Count the lessons."""
+    def forget(self, *, query: str | None, actor: str | None, document: str | None) -> list[int]:
+        """Erase what matches every given criterion; a lesson left without a verdict goes too. Returns the lessons that
+        lost something."""
         conditions = {"query = ?": query, "actor = ?": actor}
         given = {condition: value for condition, value in conditions.items() if value is not None}
         matching = "SELECT number FROM lessons" + (" WHERE " + " AND ".join(given) if given else "")
@@ -317,7 +318,7 @@ class Lessons:
                 "DELETE FROM pools WHERE query NOT IN (SELECT query FROM lessons UNION SELECT query FROM pins "
                 "UNION SELECT query FROM traffic)"
             )
-        return len(touched)
+        return touched
 
     @property
     def _public(self) -> str:

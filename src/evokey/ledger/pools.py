@@ -40,6 +40,10 @@ class Pools:
     def clear(self) -> None:
         self._db.run("DELETE FROM pools")
 
+    def drop(self, revision: str) -> None:
+        """Those that were found with a revision of an encoder."""
+        self._db.run("DELETE FROM pools WHERE retriever LIKE ?", (f"%@{revision}",))
+
     def get(self, retriever: str) -> dict[str, Pool]:
         rows = self._db.all(
             "SELECT query, numbers, scores, newest, removals FROM pools WHERE retriever = ?", (retriever,)

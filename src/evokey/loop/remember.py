@@ -82,7 +82,7 @@ class Recorder:
             self.index.remember()
             keep_traffic(self.index, ledger)
             for one in self.index.retrievers:
-                ledger.pools.put(one.name, {said.query: pools.make(one, said.query, self.index.position)})
+                ledger.pools.put(one.key_space, {said.query: pools.make(one, said.query, self.index.position)})
         return lesson
 
     def name_passages(self, said: Feedback) -> Feedback:

@@ -28,6 +28,7 @@ from evokey.search.fusion import Fusion
 from evokey.search.indexing import Progress, Watch, attempt, encode, named, reason
 from evokey.search.overlay import Touched
 from evokey.search.retriever import DenseRetriever, GivenRetriever, Retriever
+from evokey.search.variants import Revise, Variants
 from evokey.search.view import Overlays, View
 from evokey.types import Epoch, Numbers
 
@@ -78,11 +79,14 @@ class State:
     ground: Ground = Ground()
     composed: Mapping[int, tuple[Ground, Overlays]] = field(default_factory=dict)
     """What epochs have learned, and on which ground it was composed."""
+    searched: Mapping[int, Sequence[Retriever]] = field(default_factory=dict)
+    """By epoch: the retrievers with the revisions of that epoch, as far as somebody asked for it."""
 
-    def keep(self, number: int, overlays: Overlays) -> State:
+    def keep(self, number: int, overlays: Overlays, retrievers: Sequence[Retriever]) -> State:
         """With what an epoch has learned; the oldest makes room."""
         kept = {**self.composed, number: (self.ground, overlays)}
-        return replace(self, composed=dict(list(kept.items())[-EPOCHS_KEPT:]))
+        searched = {**self.searched, number: retrievers}
+        return replace(self, composed=dict(list(kept.items())[-EPOCHS_KEPT:]), searched=searched)
 
     def drop_stale(self) -> State:
         kept = {number: one for number, one in self.composed.items() if one[0].holds(one[1], self.ground)}
@@ -97,12 +101,15 @@ class Index:
         fusion: Fusion,
         composer: Composer,
         restricted: str | None = None,
+        revise: Revise | None = None,
     ) -> None:
-        """restricted: the field of the metadata that marks restricted documents, if any are."""
+        """restricted: the field of the metadata that marks restricted documents, if any are. revise: opens a retriever
+        with a revision of its encoder."""
         self._ledger, self._retrievers, self.fusion, self._composer = ledger, retrievers, fusion, composer
         self._field = restricted
         for one in retrievers:
             one.store.open(ledger.writers)
+        self._variants = Variants(ledger, retrievers, revise)
         self.background = Background(retrievers)
         self.given = next((one for one in retrievers if isinstance(one, GivenRetriever)), None)
         self._mutex = threading.RLock()
@@ -163,20 +170,31 @@ class Index:
         """The keys, and what an epoch has learned (None: the current one), composed from the ledger. Keys and documents
         follow to the state that it is composed from: another process may have written since the last look."""
         state = self.state
-        found = state.composed.get(state.epoch if number is None else number)
-        if found is None:
+        wanted = state.epoch if number is None else number
+        found, retrievers = state.composed.get(wanted), state.searched.get(wanted)
+        if found is None or retrievers is None:
             with self._mutex, self._ledger.read():
                 if not self._ledger.in_write:
                     self._follow()
-                number = self.state.epoch if number is None else number
-                state = self.state = self._compose(self.state, number)
-                found = state.composed[number]
-        return View(state.retrievers, self.fusion, found[1])
+                wanted = self.state.epoch if number is None else number
+                state = self.state = self._compose(self.state, wanted)
+                found, retrievers = state.composed[wanted], state.searched[wanted]
+        return View(retrievers, self.fusion, found[1])
 
     def _compose(self, state: State, number: int) -> State:
-        if number in state.composed:
+        if number in state.composed and number in state.searched:
             return state
-        return state.keep(number, self._composer.compose(self._ledger.epochs.get(number), state.retrievers))
+        epoch = self._ledger.epochs.get(number)
+        retrievers, known = self.with_revisions(epoch.revisions, state), state.composed.get(number)
+        return state.keep(number, known[1] if known else self._composer.compose(epoch, retrievers), retrievers)
+
+    def with_revisions(self, revisions: Mapping[str, str], state: State | None = None) -> Sequence[Retriever]:
+        """The retrievers with these revisions of their encoders, with all keys."""
+        state = state or self.state
+        if {one.name: one.revision for one in state.retrievers if one.revision} == revisions:
+            return state.retrievers
+        with self._mutex:
+            return [self._variants.freeze(one, revisions.get(one.name, ""), state.live) for one in state.retrievers]
 
     @contextmanager
     def publish(self) -> Iterator[Callable[[int, Overlays], None]]:
@@ -187,7 +205,7 @@ class Index:
             self.catch_up()
 
     def _give(self, number: int, overlays: Overlays) -> None:
-        self.state = self.state.keep(number, overlays)
+        self.state = self.state.keep(number, overlays, self.state.retrievers)
 
     # ---- following the ledger
 
@@ -232,33 +250,46 @@ class Index:
 
     def _follow(self) -> None:
         old, position, epoch = self.state, self._ledger.documents.position(), self._ledger.epochs.current
+        changed = self._change_revisions(self._ledger.epochs.get(epoch).revisions)
         added, removed = self._ledger.documents.changes(old.position)
         live = np.concatenate([old.live, np.array(added, np.int64)]) if added else old.live
         if removed:
             live = live[~np.isin(live, np.array(removed, np.int64))]
         lacking = old.lacking
-        if added or removed or lacking or self._version == NEVER or self.background.changed:
+        if added or removed or lacking or changed or self._version == NEVER or self.background.changed:
             self._ledger.words.stale = True
-            missing = {one.name: self._index(one, live, added, removed, position.newest) for one in self._retrievers}
+            come = live.tolist() if changed else added
+            missing = {one.name: self._index(one, live, come, removed, position.newest) for one in self._retrievers}
             lacking = {name: numbers for name, numbers in missing.items() if len(numbers)}
         restricted = NO_NUMBERS if self._field is None else self._ledger.documents.restricted(self._field)
-        spoken = bool(old.lacking) or self._ledger.documents.touch_lessons(old.position.newest, removed)
+        spoken = bool(old.lacking) or changed or self._ledger.documents.touch_lessons(old.position.newest, removed)
         regrouped = not np.array_equal(restricted, old.restricted)
         counts = old.ground.spoken + spoken, old.ground.regrouped + regrouped
         ground = Ground(self._ledger.epochs.redacted, *counts, position.newest)
         self.remember()
         frozen = [one.freeze(live) for one in self._retrievers]
-        state = State(frozen, position, live, restricted, epoch, lacking, ground, old.composed).drop_stale()
+        searched = {epoch: frozen}
+        state = State(frozen, position, live, restricted, epoch, lacking, ground, old.composed, searched).drop_stale()
         if epoch != old.epoch and self._version != NEVER:
             with suppress(ServiceFailed):  # a search that needs the encoder says so itself
                 state = self._compose(state, epoch)  # before it is searched: searches go on with the epoch before
         self.state = state
 
+    def _change_revisions(self, revisions: Mapping[str, str]) -> bool:
+        """Search with these revisions of the encoders from now on; whether they are others than before."""
+        wanted = [self._variants.get(one, revisions.get(one.name, "")) for one in self._retrievers]
+        if wanted == list(self._retrievers):
+            return False
+        self._retrievers, self._ready = wanted, {}
+        self._variants.keep_only(self._ledger.epochs.revisions)
+        self.background = Background(wanted)
+        return True
+
     def _index(
         self, retriever: Retriever, live: Numbers, added: Sequence[int], removed: Sequence[int], newest: int
     ) -> Numbers:
         """Bring one retriever up to date; the documents whose keys it lacks then."""
-        taken_up = retriever.store.follow(live, added, removed)
+        taken_up = self._variants.follow(retriever, live, added, removed)
         ready = self._ready.get(retriever.name, [])
         if ready and max(int(keys.covered.max()) for keys in ready) <= newest:
             _write(retriever, self._ready.pop(retriever.name))
@@ -350,7 +381,8 @@ class Index:
         lacking = {name: missing if name == retriever.name else rest for name, rest in state.lacking.items()}
         self.state = replace(
             state,
-            retrievers=[one.freeze(state.live) for one in self._retrievers],
+            retrievers=(frozen := [one.freeze(state.live) for one in self._retrievers]),
+            searched={state.epoch: frozen},
             lacking={name: numbers for name, numbers in lacking.items() if len(numbers)},
             ground=replace(state.ground, spoken=state.ground.spoken + 1),
         ).drop_stale()

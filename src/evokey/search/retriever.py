@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
@@ -56,6 +56,10 @@ class Retriever(ABC):
     """What memory and evolution ask of a retriever of any kind. Frozen, its base keys stay as they are."""
 
     kind: ClassVar[str]
+    revision: str = ""
+    """Of its encoder, if it was tuned."""
+    seen: Container[str] = ()
+    """Queries that a tuned encoder was trained on."""
     _frozen: Snapshot | None = None
     _live: Numbers = NO_NUMBERS
 
@@ -63,6 +67,11 @@ class Retriever(ABC):
         self.name, self.store, self._encoder, self._keys = name, store, encoder, keys
         self._taught = remember_taught(encoder, folder)
         self._staged = Staged(encoder, folder)
+
+    @property
+    def key_space(self) -> str:
+        """What its keys and pools go by: those of another revision are not mixed with them."""
+        return f"{self.name}@{self.revision}" if self.revision else self.name
 
     def keep_taught_in(self, kept: Kept) -> None:
         """Where taught texts are kept encoded, in the place of a file of this machine."""
@@ -90,6 +99,10 @@ class Retriever(ABC):
     def base(self) -> Snapshot:
         """The base keys."""
         return self.store.snapshot if self._frozen is None else self._frozen
+
+    @property
+    def encoder(self) -> Any:
+        return self._encoder
 
     @property
     def cost(self) -> Cost:

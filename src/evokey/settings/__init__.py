@@ -3,6 +3,7 @@ the components. Fixed when the memory is made, and stored in its evokey.toml."""
 
 from evokey.settings.components import (
     HUMAN,
+    assemble,
     build,
     build_encoder,
     build_generator,
@@ -32,6 +33,7 @@ __all__ = [
     "PARTS",
     "RetrieverSettings",
     "Settings",
+    "assemble",
     "build",
     "build_encoder",
     "build_generator",

@@ -44,7 +44,13 @@ def build_encoder(settings: Settings, one: RetrieverSettings) -> Any:
 
 
 def _build_retriever(settings: Settings, one: RetrieverSettings, folder: Path, database: Shared | None) -> Retriever:
-    encoder = build_encoder(settings, one)
+    return assemble(settings, one, build_encoder(settings, one), folder, database)
+
+
+def assemble(
+    settings: Settings, one: RetrieverSettings, encoder: Any, folder: Path | None, database: Shared | None = None
+) -> Retriever:
+    """A retriever with this encoder, and its keys in this folder; in memory alone, without one."""
     keys, store = _build(settings, "keys", one.keys), _build_store(settings, one, Space(folder, encoder, database))
     kind = GivenRetriever if one.encoder["name"] == "given" else RETRIEVERS[encoder.kind]
     retriever = kind(one.name, encoder, keys, folder, store)

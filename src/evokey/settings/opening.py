@@ -37,7 +37,7 @@ EMBEDDED = ("flat", "sparse", "late", "ann")
 """Stores that keep their keys in a folder of one machine."""
 OTHERWISE = "Open it without settings, or make a new memory in another directory."
 OWN = re.compile(
-    r"ledger\.(commits|sum|sqlite(-wal|-shm|-journal)?)|writer\.(lock|json)|keys(\.lost)?|evokey\.\d+\.tmp"
+    r"ledger\.(commits|sum|sqlite(-wal|-shm|-journal)?)|writer\.(lock|json)|keys(\.lost)?|models|evokey\.\d+\.tmp"
 )
 """What a memory may hold whose making was interrupted before its settings were kept."""
 
@@ -106,9 +106,7 @@ def cache_folder() -> Path:
 
 
 def _share_keys(said: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Dense keys of a shared memory are in its database, unless the user says where. A layer has no keys."""
-    if said.get("beside"):
-        return said
+    """Dense keys of a shared memory are in its database, unless the user says where."""
     objects = collect_objects(said)
     encoders = [spell("encoder", one) for one in list_encoders(said.get("encoder")) or list(ENCODERS)]
     dense = any(encoder_kind(one, objects) == "dense" for one in encoders)

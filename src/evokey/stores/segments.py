@@ -77,7 +77,7 @@ def write_segment(folder: Path, arrays: Pieces, name: str | None = None) -> str:
     except BaseException:
         shutil.rmtree(making, ignore_errors=True)  # half a segment must not keep a full disk full
         raise
-    _sync_folder(folder)
+    sync_folder(folder)
     return name
 
 
@@ -98,7 +98,7 @@ def write_manifest(folder: Path, manifest: Manifest, making: Collection[str] = (
     written = folder / f"{MANIFEST}.tmp"
     write_synced(written, manifest.to_json().encode())
     written.replace(folder / MANIFEST)
-    _sync_folder(folder)
+    sync_folder(folder)
     for path in folder.iterdir():
         if path.is_dir() and path.name.removesuffix(".tmp") not in {*manifest.segments, *making}:
             shutil.rmtree(path, ignore_errors=True)  # a reader on Windows may still hold it; the next sweep gets it
@@ -209,7 +209,7 @@ def write_synced(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,14 @@ def document_ids(folder: Path) -> dict[int, str]:
     """Document number → id."""
     with _look(folder) as connection:
         return dict(connection.execute("SELECT number, id FROM documents ORDER BY number"))
+
+
+def named_revisions(folder: Path) -> frozenset[str]:
+    """Of encoders, that some epoch has; none in a ledger of an earlier version, or one that cannot be read."""
+    with suppress(*FAILURES), _look(folder) as connection:
+        found = connection.execute("SELECT DISTINCT revisions FROM epochs").fetchall()
+        return frozenset(name for (told,) in found for name in json.loads(told).values())
+    return frozenset()
 
 
 def owns_keys(folder: Path, writer: str, newest: int) -> bool:
