@@ -91,6 +91,10 @@ dist: $(VENV)/dev pyproject.toml
 package: dist  ## Build wheel and sdist, and try them in an empty environment of each Python that is here (docs/install.md)
 	@$(BIN)/python benchmarks/package.py dist
 
+newcomer: dist  ## Time each page of Start and Integrations in an empty environment; makes benchmarks/results/newcomer.json (15 minutes)
+	@for one in langchain haystack llama-index; do $(BIN)/python -m build --wheel --outdir dist integrations/$$one > /dev/null || exit 1; done
+	@$(BIN)/python benchmarks/newcomer.py dist
+
 pythons: dist  ## The same with the core of the tests; makes benchmarks/results/package.json (20 minutes)
 	@$(BIN)/python benchmarks/package.py dist --suite --out benchmarks/results/package.json
 
@@ -105,4 +109,4 @@ bench: $(VENV)/dev  ## Make benchmarks/results again, and the tables of README a
 clean:  ## Remove what was made
 	rm -rf $(VENV) dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http ratings comparing load filters imports lint package pythons dist site bench clean shared-load engines
+.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http ratings comparing load filters imports lint package newcomer pythons dist site bench clean shared-load engines

@@ -1,12 +1,13 @@
 """Try the built package as a user would: a new environment of every Python that is here.
 
-    python benchmarks/package.py DIST [--suite] [--out FILE]
+    python benchmarks/package.py DIST [--suite] [--out FILE] [--most N]
 
 DIST holds the wheel and the sdist (`make package` builds them). Each Python from 3.11 on that is found, in PATH or
 under pyenv, gets an empty virtual environment with the wheel and what it needs, in the newest versions; the oldest
 Python another one with the lowest versions that the wheel allows, and one from the sdist. There `evokey doctor` must
 find the installation sound, and the README's ten lines must print what they say. --suite runs the core of the tests,
-too. A Python that is not here is named; nothing fails by that.
+too. A Python that is not here is named; nothing fails by that. What is in FILE is not tried again,
+and --most limits how many are tried now.
 """
 
 from __future__ import annotations
@@ -135,15 +136,18 @@ def main() -> None:
     parser.add_argument("dist", type=Path)
     parser.add_argument("--suite", action="store_true")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--most", type=int, default=100)
     given = parser.parse_args()
     (wheel,), (sdist,) = given.dist.resolve().glob("*.whl"), given.dist.resolve().glob("*.tar.gz")
-    found = []
-    for trial in trials(wheel, sdist):
-        found.append(run_trial(trial, given.suite))
-        print(f"{wheel.name}: {json.dumps({**found[-1], 'versions': len(found[-1]['versions'])})}", flush=True)
-    if given.out:
-        machine = f"{platform.system()} {platform.machine()}"
-        given.out.write_text(json.dumps({"machine": machine, "trials": found}, indent=1) + "\n", "utf-8")
+    found = json.loads(given.out.read_text("utf-8")) if given.out and given.out.exists() else {"trials": {}}
+    planned = {f"{one.python.name.removeprefix('python')} {one.what}": one for one in trials(wheel, sdist)}
+    for name in [name for name in planned if name not in found["trials"]][: given.most]:
+        tried = run_trial(planned[name], given.suite)
+        print(f"{wheel.name}: {json.dumps({**tried, 'versions': len(tried['versions'])})}", flush=True)
+        found["trials"][name] = tried
+        if given.out:
+            machine = f"{platform.system()} {platform.machine()}"
+            given.out.write_text(json.dumps({"machine": machine, **found}, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -22,4 +22,26 @@ def imports() -> str:
     return table(head, rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {"imports": imports}
+KINDS = {"newest": "newest", "lowest": "lowest", "sdist": "newest, built from the sdist"}
+SHOWN = ("numpy", "scipy", "typer")
+
+
+def package() -> str:
+    rows = [
+        [one["python"], KINDS[one["packages"]], ", ".join(f"{name} {one['versions'][name]}" for name in SHOWN),
+         "sound", "as it says", f"{one['tests_passed']:,}"]
+        for one in read("package.json")["trials"].values()
+    ]  # fmt: skip
+    return table(["Python", "packages", "among them", "`evokey doctor`", "README's ten lines", "tests passed"], rows)
+
+
+def newcomer() -> str:
+    rows = [
+        [f"[{name}]({name}.md)", f"`{' '.join(one['install'])}`", f"{one['megabytes']:,}",
+         f"{one['install_seconds']:.0f}", f"{one['run_seconds']:.0f}"]
+        for name, one in read("newcomer.json")["pages"].items()
+    ]  # fmt: skip
+    return table(["page", "installed", "megabytes", "seconds to install", "seconds to run its code"], rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {"imports": imports, "package": package, "newcomer": newcomer}

@@ -15,25 +15,28 @@ from fixtures.earlier import story
 import evokey
 
 EARLIER = Path(__file__).parent / "fixtures" / "earlier"
-EXPECTED = json.loads((EARLIER / "expected.json").read_text("utf-8"))
-pytestmark = pytest.mark.parametrize("name", list(story.MEMORIES))
+FOLDERS = {"first": EARLIER, "second": EARLIER / "second"}
+EXPECTED = {one: json.loads((folder / "expected.json").read_text("utf-8")) for one, folder in FOLDERS.items()}
+pytestmark = pytest.mark.parametrize(
+    ("generation", "name"), [(one, name) for one, told in story.GENERATIONS.items() for name in told.memories]
+)
 CLOSE = 1e-5
 """How far apart the sums of two processors may be."""
 
 
 @pytest.fixture
-def earlier(tmp_path: Path, name: str, opened: Opener) -> evokey.Memory:
-    shutil.copytree(EARLIER / name, tmp_path / "earlier")
+def earlier(tmp_path: Path, generation: str, name: str, opened: Opener) -> evokey.Memory:
+    shutil.copytree(FOLDERS[generation] / name, tmp_path / "earlier")
     return opened("earlier")
 
 
 @pytest.fixture
-def fresh(tmp_path: Path, name: str, opened: Opener) -> evokey.Memory:
+def fresh(tmp_path: Path, generation: str, name: str, opened: Opener) -> evokey.Memory:
     """A new memory with the settings of the earlier one, that is told the same."""
     (tmp_path / "fresh").mkdir()
-    shutil.copy(EARLIER / name / "evokey.toml", tmp_path / "fresh")
+    shutil.copy(FOLDERS[generation] / name / "evokey.toml", tmp_path / "fresh")
     memory = opened("fresh")
-    story.tell(memory)
+    story.GENERATIONS[generation].tell(memory)
     if name == "paper":
         _credit_as_before(tmp_path)
     return memory
@@ -58,16 +61,16 @@ def assert_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
             assert [score for _, score in hits] == pytest.approx(list(scores), abs=CLOSE), (epoch, query)
 
 
-def test_it_finds_at_every_epoch_what_it_found_before(earlier: evokey.Memory, name: str) -> None:
-    assert_same(story.rankings(earlier), EXPECTED[name]["rankings"])
+def test_it_finds_at_every_epoch_what_it_found_before(earlier: evokey.Memory, generation: str, name: str) -> None:
+    assert_same(story.rankings(earlier), EXPECTED[generation][name]["rankings"])
 
 
-def test_it_holds_what_it_held_before(earlier: evokey.Memory, name: str) -> None:
+def test_it_holds_what_it_held_before(earlier: evokey.Memory, generation: str, name: str) -> None:
     held = earlier.stats().to_dict()
-    expected = EXPECTED[name]["stats"]
+    expected = EXPECTED[generation][name]["stats"]
     counts = ("documents", "empty_documents", "lessons", "set_aside", "pending", "epoch", "documents_touched")
     assert {count: held[count] for count in counts} == {count: expected[count] for count in counts}
-    assert sorted(earlier.traffic()) == sorted(EXPECTED[name]["traffic"])
+    assert sorted(earlier.traffic()) == sorted(EXPECTED[generation][name]["traffic"])
     assert earlier.protected_queries() == {story.PROTECTED[0]: story.PROTECTED[1]}
     assert {id: earlier.get(id).text for id in story.DOCUMENTS if id != story.GONE} == {
         **{id: text for id, text in story.DOCUMENTS.items() if id != story.GONE},
@@ -87,18 +90,18 @@ def test_it_learns_what_a_new_memory_learns(earlier: evokey.Memory, fresh: evoke
     assert_same({"now": found[str(current)]}, {"now": expected[str(new)]})
 
 
-def test_it_forgets_as_a_new_memory_does(earlier: evokey.Memory, fresh: evokey.Memory) -> None:
+def test_it_forgets_as_a_new_memory_does(earlier: evokey.Memory, fresh: evokey.Memory, generation: str) -> None:
     for memory in (earlier, fresh):
         memory.forget(actor="ada")
-    assert [memory.stats().lessons for memory in (earlier, fresh)] == [20, 20]
+    assert [memory.stats().lessons for memory in (earlier, fresh)] == [story.GENERATIONS[generation].left] * 2
     current, new = (memory.stats().epoch for memory in (earlier, fresh))
     found, expected = (story.rankings(memory) for memory in (earlier, fresh))
     assert_same({"now": found[str(current)]}, {"now": expected[str(new)]})
 
 
-def test_it_can_be_closed_and_opened_again(earlier: evokey.Memory, tmp_path: Path, name: str) -> None:
+def test_it_can_be_closed_and_opened_again(earlier: evokey.Memory, tmp_path: Path, generation: str, name: str) -> None:
     earlier.add([{"id": "new", "text": "descale the espresso machine with citric acid"}])
     earlier.close()
     with evokey.open(tmp_path / "earlier") as again:
         assert [hit.id for hit in again.search("citric acid", k=1)] == ["new"]
-        assert len(again) == EXPECTED[name]["stats"]["documents"] + 1
+        assert len(again) == EXPECTED[generation][name]["stats"]["documents"] + 1
