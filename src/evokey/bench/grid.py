@@ -12,10 +12,10 @@ from evokey.bench import significance
 from evokey.bench.measures import MAIN
 from evokey.bench.runs import Result
 from evokey.bench.significance import Comparison
-from evokey.bench.systems import JUDGED, LIVE, REFERENCE, UNTAUGHT
+from evokey.bench.systems import JUDGED, LIVE, REFERENCE, TRAINED, UNTAUGHT
 
 Row = dict[str, Any]
-FIRST = (UNTAUGHT, REFERENCE, "paper", "nudge-n", "nudge-m", "expansion", LIVE, "bm25s", JUDGED)
+FIRST = (UNTAUGHT, REFERENCE, "paper", "nudge-n", "nudge-m", *TRAINED, "expansion", LIVE, "bm25s", JUDGED)
 """The order of the systems; others follow by name."""
 UNLEARNED = (UNTAUGHT, "bm25s", JUDGED)
 """Systems that learn nothing."""

@@ -1,4 +1,4 @@
-"""Systems by other hands: NUDGE (nudge-ft) for dense vectors, bm25s for BM25."""
+"""Systems by other hands: NUDGE (nudge-ft) for dense vectors, bm25s for BM25; those that train are in trained.py."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ from typing import Any
 
 import numpy as np
 
+from evokey.bench import naming
 from evokey.bench.data.trec import Scored
 from evokey.bench.lab import Lab
+from evokey.bench.nearest import best
 from evokey.bench.protocols import Question
-from evokey.bench.systems import Still, System
+from evokey.bench.systems import TRAINED, Still, System
 from evokey.encoders.bm25 import BM25
 from evokey.errors import InvalidInput, UnknownComponent
-from evokey.types import Scores, Vectors
+from evokey.types import Vectors
 
 VALIDATION = 0.2
 """The share of the lessons on which NUDGE chooses its step."""
 
 
 def peer(name: str, lab: Lab, seed: int) -> System:
+    if naming.base(name) in TRAINED:
+        from evokey.bench.trained import train_peer
+
+        return train_peer(name, lab, seed)
     return Bm25s(lab) if name == "bm25s" else Nudge(name, lab, seed)
 
 
@@ -94,11 +100,3 @@ class Bm25s(Still):
             return []
         scores = np.asarray(self._index.get_scores(tokens), np.float64)
         return [(self._ids[place], float(scores[place])) for place in best(scores, depth) if scores[place] > 0]
-
-
-def best(scores: Scores | Vectors, depth: int) -> list[int]:
-    """Places of the best scores; of equals the first."""
-    size = min(depth, len(scores))
-    top = np.argpartition(-scores, size - 1)[:size]
-    found: list[int] = top[np.lexsort((top, -scores[top]))].tolist()
-    return found

@@ -6,6 +6,8 @@
 | guarded, paper      | the policies, with options if any: paper:x=2,capacity=8                         |
 | MODULE:CLASS        | a policy of one's own, with options if any: mymodule:Mine:step=2                |
 | nudge-n, nudge-m    | NUDGE (nudge-ft): dense vectors moved once, the step chosen on a fifth of the lessons |
+| fine-tune           | the encoder itself trained on the lessons (evokey[tune]), a fifth of them held out |
+| adapter             | a trained linear map of query vectors, a fifth of the lessons held out          |
 | bm25s               | BM25 by another hand, untaught                                                  |
 | expansion[:WHO]     | the untaught index, asked with recorded expansions: paid for with every query    |
 | live[:EXPANDER]     | the same, by an expander that works while the searcher waits (MODULE:CLASS too)  |
@@ -41,7 +43,10 @@ from evokey.types import Document, Expansion, Hit, Vectors
 
 UNTAUGHT, REFERENCE = "none", "guarded"
 POLICIES = (REFERENCE, "paper")
-PEERS = ("nudge-n", "nudge-m", "bm25s")
+FINE_TUNE, ADAPTER = "fine-tune", "adapter"
+TRAINED = (FINE_TUNE, ADAPTER)
+"""Peers that train, with options if any: fine-tune:learning_rate=5e-5,epochs=3."""
+PEERS = ("nudge-n", "nudge-m", *TRAINED, "bm25s")
 EXPANSION, LIVE, JUDGED = "expansion", "live", "judged"
 NAMES = (UNTAUGHT, *POLICIES, *PEERS, EXPANSION, LIVE, JUDGED, *ABLATIONS)
 EXPANDER, LIVE_TOKENS = "hyde", 128
@@ -99,6 +104,8 @@ def fits(name: str, encoder: str, units: str | None, wrong: int = 0) -> str | No
     kind = naming.encoder_kind(parts[0]) if len(parts) == 1 else "several"
     if name.startswith("nudge") and kind != "dense":
         return f"{name} moves dense vectors; {encoder} has others"
+    if naming.base(name) in TRAINED and kind != "dense":
+        return f"{name} trains on dense vectors; {encoder} has others"
     if name == "bm25s" and encoder != "bm25":
         return "bm25s stands beside bm25 alone"
     if name == "no-words" and kind == "dense":
@@ -115,6 +122,11 @@ def _check_name(name: str) -> None:
     if name in NAMES or name.partition(":")[0] in (EXPANSION, LIVE):
         return
     base = naming.base(name)
+    if base in TRAINED:
+        from evokey.bench import trained
+
+        trained.settings(name)
+        return
     if base in NAMES and base not in POLICIES:
         raise InvalidInput(f"policy {base!r} cannot take options: {name}")
     if base in POLICIES or base in registry.installed_components().get("policy", {}) or ":" in base:
@@ -135,7 +147,7 @@ def system(
     if name == JUDGED:
         yield Judged()
         return
-    if name in PEERS:
+    if naming.base(name) in PEERS:
         from evokey.bench import peers
 
         yield peers.peer(name, lab, seed)

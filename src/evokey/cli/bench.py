@@ -50,9 +50,10 @@ def bench(
         list[str] | None,
         typer.Option(
             help="Systems, separated by commas: none, guarded, paper, a policy of your own as module:Class; with "
-            "options: paper:x=2,capacity=8; nudge-n, nudge-m, bm25s, expansion[:NAME] (recorded), live[:EXPANDER] "
-            "(by a language model, or your own as live:module:Class), judged, and the guarded policy without one of "
-            "its parts (no-rows, no-guard, …; all of them: ablations). Default: none, guarded, paper."
+            "options: paper:x=2,capacity=8; nudge-n, nudge-m, fine-tune, adapter (trained on the same lessons), bm25s, "
+            "expansion[:NAME] (recorded), live[:EXPANDER] (by a language model, or your own as live:module:Class), "
+            "judged, and the guarded policy without one of its parts (no-rows, no-guard, …; all of them: ablations). "
+            "Default: none, guarded, paper."
         ),
     ] = None,
     protocol: Annotated[
