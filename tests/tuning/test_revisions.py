@@ -22,7 +22,8 @@ from evokey.errors import DamagedRevision, InvalidInput, InvalidSettings
 from evokey.inspect import doctor
 from evokey.inspect.migrate import migrate
 from evokey.ledger.sqlite.file import named_revisions
-from evokey.tuning.revisions import MODELS, find_faults
+from evokey.settings.trust import MODELS
+from evokey.tuning.revisions import find_faults
 from evokey.tuning.training import Trainer
 
 COPY = Callable[[], Path]

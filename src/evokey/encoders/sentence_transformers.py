@@ -64,6 +64,18 @@ class SentenceTransformers:
         known = preset(self.model)
         return known.dimension if known else int(self._model.get_embedding_dimension())
 
+    def with_weights(self, folder: Path, revision: str) -> SentenceTransformers:
+        """The same encoder with weights that were trained from its own."""
+        options = (self.device, self.batch_size, self.query_prefix, self.document_prefix, self.max_length, self.threads)
+        made = SentenceTransformers(str(folder), None, *options)
+        made.identity = f"{self.identity}@{revision}"
+        return made
+
+    @property
+    def folder(self) -> Path:
+        """Where its weights are."""
+        return folder_of(self.model, self.revision)
+
     def documents(self, texts: Sequence[str]) -> Vectors:
         return self._encode(texts, "document", self.document_prefix)
 

@@ -12,8 +12,9 @@ from evokey.errors import DamagedLedger, InvalidInput, StorageFailed
 from evokey.ledger.sqlite import file
 from evokey.ledger.sqlite.file import FILE as LEDGER
 from evokey.settings import FILE as SETTINGS
+from evokey.settings.trust import MODELS
 from evokey.stores.segments import read_manifest, write_manifest
-from evokey.tuning.revisions import MODELS, sweep
+from evokey.tuning.revisions import sweep
 
 log = logging.getLogger("evokey")
 TRIES = 5

@@ -96,7 +96,6 @@ class Directory:
             self._at.rmdir()
         self.folder.rename(self._at)
         overwrite(self._at, read(self._at / FILE))  # what the user allowed is noted for this place
-        trust.record(self._at, revisions.allowances(self._at))
 
     def discard(self) -> None:
         shutil.rmtree(self.folder)
@@ -247,7 +246,7 @@ def _copy_revisions(old: memory_.Memory, new: Directory | Schema) -> None:
     for path in revisions.paths(old.folder):
         if path.name.rpartition("@")[2] in named:
             shutil.copytree(path, new.folder / path.relative_to(old.folder), dirs_exist_ok=True)
-    trust.record(new.folder, revisions.allowances(new.folder))
+    trust.record(new.folder, [one.allowance for one in trust.models(new.folder)])
 
 
 def _compare_tables(old: Ledger, new: Ledger) -> int:

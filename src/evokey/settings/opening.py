@@ -225,7 +225,7 @@ def required_allowances(settings: Settings, folder: Path) -> list[str]:
 
 def needs(settings: Settings, folder: Path) -> list[trust.Need]:
     """What a memory with these settings reaches outside its folder."""
-    return _reach(settings.components(), folder)
+    return [*_reach(settings.components(), folder), *trust.models(folder)]
 
 
 def _reach(components: Iterable[tuple[str, Options]], folder: Path) -> list[trust.Need]:

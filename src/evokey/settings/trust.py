@@ -39,6 +39,8 @@ LOCAL = {
 }
 """Components that load a model here: what is in its files runs, wherever they lie."""
 CONFIGURATION, ALLOWED = "config.toml", "allowed.json"
+MODELS, MODEL = "models", "model"
+"""Where the revisions of tuned encoders are, and in each of them a model, if it is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,12 @@ def check(wanted: Sequence[Need], granted: Iterable[str], folder: Path) -> None:
         f"run: {typed}; or open it with evokey.open(…, allow={unmet!r}); or, for all memories, add it to allow in "
         f"{configuration()}"
     )
+
+
+def models(folder: Path) -> list[Need]:
+    """Models in a directory, of encoders that were tuned: what is in their files runs."""
+    found = sorted(folder.glob(f"{MODELS}/*/{MODEL}"))
+    return [Need(str(path.relative_to(folder)), str(path.resolve()), "is a model that was trained") for path in found]
 
 
 def links(folder: Path) -> list[Need]:

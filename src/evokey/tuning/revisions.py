@@ -16,7 +16,6 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,12 +23,15 @@ from evokey.encoders.wordllama import TunedWordLlama, token_table
 from evokey.errors import DamagedRevision, EncoderMismatch
 from evokey.search.retriever import Retriever
 from evokey.settings import Settings, assemble, build_encoder, trust
+from evokey.settings.trust import MODEL, MODELS
 from evokey.stores.segments import new_name, sync_folder, write_synced
 from evokey.types import Numbers, Vectors
 
-MODELS, CARD, MODEL, SEEN = "models", "revision.json", "model", "seen.npy"
+CARD, SEEN = "revision.json", "seen.npy"
 STATIC, NEURAL = "static", "sentence-transformers"
 TOKENS, VECTORS = "tokens.npy", "vectors.npy"
+TRAINING = "training"
+"""A folder beside the revisions, for what an interrupted training needs to go on."""
 FORMAT = 1
 
 
@@ -91,17 +93,11 @@ class Revisions:
                     f"{at} was trained from {card.base}, the settings now say {base.identity}. Go back to the first, "
                     f"or encode everything again, which drops the revision, with: evokey doctor --reencode"
                 )
-            encoder = self._load(card, at, base, revision)
+            static = card.kind == STATIC
+            encoder = TunedWordLlama(*read_table(at), revision) if static else base.with_weights(at / MODEL, revision)
         retriever = assemble(self.settings, one, encoder, keys_of(self.folder, name, revision))
         retriever.revision, retriever.seen = revision, seen
         return retriever
-
-    def _load(self, card: Card, at: Path, base: Any, revision: str) -> Any:
-        if card.kind == STATIC:
-            return TunedWordLlama(*read_table(at), revision)
-        need = trust.Need("revision", str(at.resolve()), "loads a model from")
-        trust.check([need], trust.allowances(self.folder), self.folder)
-        return base.with_weights(at / MODEL, revision)
 
     @contextmanager
     def write(self, kind: str, retriever: str, base: str, seen: Iterable[str]) -> Iterator[tuple[str, Path]]:
@@ -122,13 +118,7 @@ class Revisions:
         except BaseException:
             shutil.rmtree(making, ignore_errors=True)
             raise
-        if kind == NEURAL:
-            trust.record(self.folder, [str(making.with_name(revision).resolve())])
-
-
-def allowances(folder: Path) -> list[str]:
-    """What a memory must be allowed to load its tuned encoders: folders of models, which can run code."""
-    return [str(path.parent.resolve()) for path in sorted(folder.glob(f"{MODELS}/*/{MODEL}"))]
+        trust.record(self.folder, [one.allowance for one in trust.models(self.folder)])
 
 
 def write_table(folder: Path, tokens: Numbers, vectors: Vectors) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, metadata
@@ -20,15 +23,22 @@ from evokey.search.index import Index
 from evokey.search.indexing import Watch, attempt
 from evokey.search.retriever import DenseRetriever, Retriever
 from evokey.settings import Settings, assemble
+from evokey.settings.trust import MODEL
 from evokey.tuning import static
 from evokey.tuning.pairs import Parts, Sources, TrainingSet, training_set
-from evokey.tuning.revisions import STATIC, write_table
+from evokey.tuning.revisions import NEURAL, STATIC, write_table
 from evokey.types import TuningCost
 
+Share = Callable[[float], None]
+"""Is told which share of the work is done."""
 Progress = Callable[[str, float], None]
 """Is told what is being done, and which share of it is done."""
+Save = Callable[[Path], None]
+"""Writes weights into a folder."""
 TRIED = "tried"
 """The revision of an encoder that was not published yet."""
+LONGEST_CARD = 20_000
+"""Characters of a model's card that are read."""
 SAMPLE = 64
 """Documents by which the cost of encoding is measured."""
 
@@ -40,12 +50,13 @@ class Candidate:
     kind: str
     seen: frozenset[str]
     """Questions that it was trained on."""
-    save: Callable[[Path], None]
-    """Writes the weights into a folder."""
+    save: Save
 
 
 def is_tunable(retriever: Retriever) -> bool:
-    return isinstance(retriever, DenseRetriever) and type(retriever.encoder) is WordLlamaEncoder
+    """Whether its encoder is WordLlama, or a model that can be loaded again with other weights."""
+    trained = type(retriever.encoder) is WordLlamaEncoder or hasattr(retriever.encoder, "with_weights")
+    return isinstance(retriever, DenseRetriever) and trained
 
 
 @dataclass(frozen=True)
@@ -54,16 +65,22 @@ class Trainer:
     ledger: Ledger
     settings: Settings
     progress: Progress = lambda stage, share: None
+    scratch: Path | None = None
+    """Where the training of a model leaves off and goes on if it is interrupted."""
 
     def train(self, retriever: Retriever, lessons: Judgements, parts: Parts) -> Candidate:
         """retriever: with the encoder that training begins with."""
         data = self.collect(retriever, lessons, parts.train | parts.validation)
         seen, validation = data.only(parts.train), data.only(parts.validation)
         told = partial(self.progress, f"training {retriever.name}")
-        made = static.train(token_table(), count_tokens, seen, validation, progress=told)
-        encoder = TunedWordLlama(made.tokens, made.vectors, TRIED)
-        save = partial(write_table, tokens=made.tokens, vectors=made.vectors)
-        return Candidate(self.encode(retriever.name, encoder, parts.train), STATIC, parts.train, save)
+        static_ = type(retriever.encoder) is WordLlamaEncoder
+        train = train_static if static_ else partial(train_neural, folder=self._scratch_of(retriever.name))
+        encoder, save = train(retriever.encoder, seen, validation, told)
+        made = self.encode(retriever.name, encoder, parts.train)
+        return Candidate(made, STATIC if static_ else NEURAL, parts.train, save)
+
+    def _scratch_of(self, name: str) -> Path:
+        return Path(tempfile.mkdtemp()) if self.scratch is None else self.scratch / name
 
     def collect(self, retriever: Retriever, lessons: Judgements, queries: frozenset[str]) -> TrainingSet:
         """Training data of these queries. Restricted documents have no part in it."""
@@ -106,12 +123,44 @@ class Trainer:
 
 def find_licence(encoder: Any) -> str | None:
     """Under which the weights come that training begins with; None: it is not known."""
-    if isinstance(encoder, WordLlamaEncoder):
-        try:
+    with suppress(PackageNotFoundError, KeyError, OSError):
+        if isinstance(encoder, WordLlamaEncoder):
             return str(metadata("wordllama")["License"]).splitlines()[0]
-        except (PackageNotFoundError, KeyError):
-            return None
+        said = (encoder.folder / "README.md").read_text("utf-8", "replace")[:LONGEST_CARD].splitlines()
+        return next((line.partition(":")[2].strip() for line in said if line.startswith("license:")), None)
     return None
+
+
+def train_static(encoder: Any, seen: TrainingSet, validation: TrainingSet, told: Share) -> tuple[Any, Save]:
+    """WordLlama with other token vectors."""
+    made = static.train(token_table(), count_tokens, seen, validation, progress=told)
+    save = partial(write_table, tokens=made.tokens, vectors=made.vectors)
+    return TunedWordLlama(made.tokens, made.vectors, TRIED), save
+
+
+def train_neural(
+    encoder: Any, seen: TrainingSet, validation: TrainingSet, told: Share, *, folder: Path
+) -> tuple[Any, Save]:
+    """A sentence-transformers model with other weights, in this folder."""
+    from evokey.tuning import neural
+
+    options = neural.TrainingOptions(
+        query_prefix=encoder.query_prefix,
+        document_prefix=encoder.document_prefix,
+        max_length=encoder.max_length,
+        device=encoder.device,
+    )
+
+    def tell(at: neural.Progress) -> None:
+        told(min(1.0, (max(at.epoch - 1, 0) + at.step / max(at.steps, 1) * (at.epoch > 0)) / at.epochs))
+
+    made = neural.train(encoder.folder, seen, validation, folder, options, tell)
+    return encoder.with_weights(made.model, TRIED), partial(move_model, made.model)
+
+
+def move_model(model: Path, folder: Path) -> None:
+    """Into the folder of a revision."""
+    shutil.move(model, folder / MODEL)
 
 
 class Texts:

@@ -7,9 +7,11 @@ lessons → training data (pairs.py) → a trained encoder and its keys (trainin
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from evokey.errors import InvalidSettings
 from evokey.evolution.folds import sample
@@ -17,9 +19,10 @@ from evokey.evolution.policy import Log
 from evokey.evolution.proposing import propose
 from evokey.evolution.publishing import Publisher
 from evokey.search.retriever import Retriever
+from evokey.settings.trust import MODELS
 from evokey.tuning.judging import Judge, Verdict
 from evokey.tuning.pairs import Parts, split
-from evokey.tuning.revisions import Revisions, sweep
+from evokey.tuning.revisions import TRAINING, Revisions, sweep
 from evokey.tuning.training import Candidate, Progress, Trainer, is_tunable
 from evokey.types import TunedEncoder, TuneReport, TuningCost
 
@@ -80,18 +83,26 @@ class Tuner:
         for cost in self.costs():
             log.info("tune: %s", cost.text)
         if not dry_run:
-            sweep(self.revisions.folder, ledger.epochs.revisions)
+            sweep(self.revisions.folder, {*ledger.epochs.revisions, TRAINING})
         trials = self._try_each(names, taught, self._trainer(progress))
         reason = "; ".join(one.reason for one in trials)
         report = replace(report, reason=reason, encoders=[one.describe() for one in trials])
-        if dry_run:
-            return replace(report, reason=f"dry run: {reason}")
         better = [one for one in trials if one.verdict.refusal is None]
-        return self._publish(better, taught, report) if better else report
+        if dry_run:
+            report = replace(report, reason=f"dry run: {reason}")
+        elif better:
+            report = self._publish(better, taught, report)
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        return report
+
+    @property
+    def _scratch(self) -> Path:
+        """An interrupted training goes on there; nothing stays when it is done, and forget removes it too."""
+        return self.revisions.folder / MODELS / TRAINING
 
     def _trainer(self, progress: Progress = lambda stage, share: None) -> Trainer:
         publisher = self.publisher
-        return Trainer(publisher.index, publisher.ledger, self.revisions.settings, progress)
+        return Trainer(publisher.index, publisher.ledger, self.revisions.settings, progress, self._scratch)
 
     def find_tunable(self) -> list[str]:
         """Retrievers whose encoders can be trained; an error that says what is possible if there are none."""
