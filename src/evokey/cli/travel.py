@@ -57,6 +57,7 @@ def _epoch(one: Epoch, current: int) -> dict[str, Any]:
         "lessons_to": one.lessons_to,
         "omitted": sorted(one.omitted),
         "redacted": one.redacted,
+        "revisions": dict(one.revisions),
         "current": one.number == current,
         "report": dict(one.report),
     }

@@ -60,9 +60,11 @@ def assemble(
 
 
 def describe_encoders(settings: Settings, retrievers: Sequence[Retriever]) -> list[tuple[Retriever, Options]]:
-    """Retrievers whose encoder another process can make again and use, and what it is made of."""
+    """Retrievers whose encoder another process can make again and use, and what it is made of: not those that were
+    tuned."""
     named = {one.name: one.encoder for one in settings.retrievers}
-    local = [one for one in retrievers if one.cost != "money" and one.reads_text and named[one.name]["name"] != OBJECT]
+    plain = [one for one in retrievers if not one.revision and named[one.name]["name"] != OBJECT]
+    local = [one for one in plain if one.cost != "money" and one.reads_text]
     return [(one, {**options_of(named[one.name], settings.format), "name": named[one.name]["name"]}) for one in local]
 
 
