@@ -63,6 +63,9 @@ comparing: $(VENV)/dev  ## Compare epochs by simulated clicks (docs/service.md);
 load: $(VENV)/dev  ## The service under load (docs/service.md); makes benchmarks/results/load.json (6 minutes; needs the data sets)
 	@$(BIN)/python benchmarks/load.py ../shared/data/scifact --out benchmarks/results/load.json
 
+seeding: $(VENV)/dev  ## What questions bring that a small model wrote (docs/seeding.md); makes benchmarks/results/seeding.json (half an hour, resumable; needs the data sets)
+	@$(BIN)/python benchmarks/seeding.py ask && $(BIN)/python benchmarks/seeding.py measure
+
 filters: $(VENV)/dev  ## Time filters among 260,000 documents; makes benchmarks/results/filters.json (minutes)
 	@$(BIN)/python benchmarks/filters.py
 
@@ -109,4 +112,4 @@ bench: $(VENV)/dev  ## Make benchmarks/results again, and the tables of README a
 clean:  ## Remove what was made
 	rm -rf $(VENV) dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http ratings comparing load filters imports lint package newcomer pythons dist site bench clean shared-load engines
+.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http ratings comparing load filters seeding imports lint package newcomer pythons dist site bench clean shared-load engines

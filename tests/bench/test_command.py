@@ -104,7 +104,7 @@ def test_tables_and_figures_stand_beside_the_results_and_can_be_made_again(tmp_p
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "name a data set: evokey bench FOLDER"),
+        ([], "name what to measure: a memory of yours (evokey bench --at DIR), data sets"),
         (["nowhere"], "nowhere is neither a folder nor the name of a data set"),
         (["{}", "--policy", "magic"], "there is no policy 'magic'"),
         (["{}", "--protocol", "guess"], "there is no protocol 'guess'"),

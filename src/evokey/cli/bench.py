@@ -12,26 +12,35 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 from evokey.cli import screen
-from evokey.cli.options import AsJson
+from evokey.cli.options import AsJson, place_by_name
+from evokey.cli.own_bench import bench_memory
 from evokey.errors import InvalidInput
 
 if TYPE_CHECKING:
     from evokey.bench.runs import Outcome, Result, Run
 
-QUALITY = "quality"
+QUALITY, MEMORY = "quality", "memory"
 ABLATIONS = "ablations"
 HYBRID = "hybrid"
 SYSTEMS = ("none", "guarded", "paper")
 
 
 class Benches(TyperGroup):
-    """A first word that names no benchmark is data: then quality is measured."""
+    """A first word that names no benchmark is data: then quality is measured; with --at, a memory is."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, args if args and args[0] in self.commands else [QUALITY, *args])
+        if args and (args[0] in self.commands or args[0] in ctx.help_option_names):
+            return super().parse_args(ctx, args)
+        own = any(one == "--at" or one.startswith("--at=") for one in args)
+        return super().parse_args(ctx, [MEMORY if own else QUALITY, *args])
 
 
-app = typer.Typer(cls=Benches, help="Measure quality (`evokey bench DATA…`) or speed (`evokey bench speed`).")
+app = typer.Typer(
+    cls=Benches,
+    help="Measure: your own memory (`evokey bench --at DIR`: would learning help here?), systems side by side on data "
+    "sets (`evokey bench DATA…`), or speed (`evokey bench speed`).",
+)
+app.command(MEMORY)(place_by_name(bench_memory))
 
 
 @app.command(QUALITY)
@@ -111,7 +120,10 @@ def bench(
             screen.emit([str(path) for path in paths]) if as_json else _say_written(paths)
             return
         if not data:
-            raise InvalidInput("name a data set: evokey bench FOLDER …, or --tables FOLDER for the tables of results")
+            raise InvalidInput(
+                "name what to measure: a memory of yours (evokey bench --at DIR), data sets (evokey bench FOLDER …), "
+                "or --tables FOLDER for the tables of earlier results"
+            )
         common = runs.Run(
             protocol=protocol, seed=first_seed, units=units, most=most, batches=batches, split=split, llm=llm,
             answers=answers, wrong=wrong, noise=noise, shown=shown, verifier=verifier, judge=judge,
