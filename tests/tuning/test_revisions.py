@@ -6,9 +6,11 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,7 @@ from evokey.errors import DamagedRevision, InvalidInput, InvalidSettings
 from evokey.inspect import doctor
 from evokey.inspect.migrate import migrate
 from evokey.ledger.sqlite.file import named_revisions
+from evokey.settings import describe_encoders
 from evokey.settings.trust import MODELS
 from evokey.tuning.revisions import find_faults
 from evokey.tuning.training import Trainer
@@ -330,3 +333,34 @@ def test_the_cost_is_named_before_work_begins(copy_tuned: COPY) -> None:
 def test_the_command_says_what_it_did(copy_tuned: COPY) -> None:
     done = CliRunner().invoke(app, ["tune", "--dry-run", "--at", str(copy_tuned()), "--json"])
     assert (done.exit_code, json.loads(done.stdout)["reason"]) == (0, "nothing new since epoch 2 was tuned")
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/tmp", "a/b", ""])
+def test_a_ledger_cannot_name_weights_outside_the_directory(copy_tuned: COPY, name: str) -> None:
+    folder = copy_tuned()
+    (revision,) = named_revisions(folder)
+    shutil.copytree(folder / MODELS / revision, folder / "elsewhere")
+    with closing(sqlite3.connect(folder / "ledger.sqlite")) as ledger, ledger:
+        ledger.execute("UPDATE epochs SET revisions = replace(revisions, ?, ?)", (revision, name))
+    (folder / "ledger.sum").unlink(missing_ok=True)
+    if name:
+        with pytest.raises(DamagedRevision, match="its name is none that evokey gives"):
+            evokey.open(folder)
+    else:
+        evokey.open(folder).close()
+
+
+def test_weights_of_another_kind_than_the_encoder_are_refused(copy_tuned: COPY) -> None:
+    folder = copy_tuned()
+    (revision,) = named_revisions(folder)
+    card = folder / MODELS / revision / "revision.json"
+    card.write_text(card.read_text("utf-8").replace('"static"', '"sentence-transformers"'), "utf-8")
+    with pytest.raises(DamagedRevision, match="has no revisions of the kind"):
+        evokey.open(folder)
+
+
+def test_other_processes_do_not_encode_for_a_tuned_encoder(copy_tuned: COPY) -> None:
+    with evokey.open(copy_tuned()) as memory:
+        assert describe_encoders(memory.settings, memory.index.originals) == []
+        memory.rollback(1)
+        assert [one.name for one, _ in describe_encoders(memory.settings, memory.index.originals)] == ["wordllama"]

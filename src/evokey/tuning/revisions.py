@@ -16,10 +16,11 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from evokey.encoders.wordllama import TunedWordLlama, token_table
+from evokey.encoders.wordllama import TunedWordLlama, WordLlamaEncoder, token_table
 from evokey.errors import DamagedRevision, EncoderMismatch
 from evokey.search.retriever import Retriever
 from evokey.settings import Settings, assemble, build_encoder, trust
@@ -67,6 +68,8 @@ class Card:
     @classmethod
     def read(cls, folder: Path) -> Card:
         found = json.loads((folder / CARD).read_bytes())
+        if found["format"] != FORMAT:
+            raise ValueError(f"its format is {found['format']}, and this evokey reads {FORMAT}: upgrade it")
         return cls(str(found["kind"]), str(found["retriever"]), str(found["base"]), dict(found["sums"]))
 
     def write(self, folder: Path) -> None:
@@ -86,15 +89,14 @@ class Revisions:
         at, one = self.folder / MODELS / revision, next(one for one in self.settings.retrievers if one.name == name)
         base = build_encoder(self.settings, one)
         with _readable(at):
-            card = read_sound(at)
+            card = read_sound(self.folder, revision)
             seen = Seen.read(at / SEEN)
             if card.base != base.identity:
                 raise EncoderMismatch(
                     f"{at} was trained from {card.base}, the settings now say {base.identity}. Go back to the first, "
                     f"or encode everything again, which drops the revision, with: evokey doctor --reencode"
                 )
-            static = card.kind == STATIC
-            encoder = TunedWordLlama(*read_table(at), revision) if static else base.with_weights(at / MODEL, revision)
+            encoder = _load(card, at, base, revision)
         retriever = assemble(self.settings, one, encoder, keys_of(self.folder, name, revision))
         retriever.revision, retriever.seen = revision, seen
         return retriever
@@ -121,6 +123,15 @@ class Revisions:
         trust.record(self.folder, [one.allowance for one in trust.models(self.folder)])
 
 
+def _load(card: Card, at: Path, base: Any, revision: str) -> Any:
+    """Where the memory was opened, its models were allowed (settings/trust.py)."""
+    if card.kind == STATIC and type(base) is WordLlamaEncoder:
+        return TunedWordLlama(*read_table(at), revision)
+    if card.kind == NEURAL and hasattr(base, "with_weights"):
+        return base.with_weights(at / MODEL, revision)
+    raise ValueError(f"{card.base} has no revisions of the kind {card.kind!r}")
+
+
 def write_table(folder: Path, tokens: Numbers, vectors: Vectors) -> None:
     """Of a static encoder: the tokens whose vectors differ, and these."""
     np.save(folder / TOKENS, np.asarray(tokens, np.int64))
@@ -141,11 +152,14 @@ def keys_of(folder: Path, name: str, revision: str) -> Path:
     return folder / "keys" / f"{name}@{revision}"
 
 
-def read_sound(folder: Path) -> Card:
+def read_sound(folder: Path, revision: str) -> Card:
     """The card of a revision whose files are what was written; an OSError, ValueError or KeyError if they are not."""
-    card = Card.read(folder)
+    at = folder / MODELS / revision
+    if not revision.isalnum():  # the ledger may be a stranger's, and a path leads anywhere
+        raise ValueError("its name is none that evokey gives")
+    card = Card.read(at)
     for name, expected in card.sums.items():
-        if not (folder / name).resolve().is_relative_to(folder.resolve()) or _sum(folder / name) != expected:
+        if not (at / name).resolve().is_relative_to(at.resolve()) or _sum(at / name) != expected:
             raise ValueError(f"the checksum of {name} is wrong")
     return card
 
@@ -166,7 +180,7 @@ def find_faults(folder: Path, revisions: Collection[str]) -> list[str]:
     found = []
     for name in sorted(revisions):
         try:
-            read_sound(folder / MODELS / name)
+            read_sound(folder, name)
         except (OSError, ValueError, KeyError, TypeError) as error:
             found.append(f"{folder / MODELS / name}: {error}")
     return found
