@@ -113,6 +113,16 @@ def test_training_that_ruins_the_encoder_stops_early_and_keeps_it_as_it_came(tmp
     assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
 
 
+def test_texts_that_were_named_wrong_are_among_the_mined_ones() -> None:
+    data = TrainingSet.of({"What does E11 mean?": {"E11": 1.0}}, CODES, {"What does E11 mean?": ["E62"]})
+    task = neural.join(data, HELD_OUT)
+    assert [[task.texts[one] for one in row] for row in task.named] == [[CODES["E62"]]]
+    training = neural.Training(neural.load(MODEL, OPTIONS), task, replace(OPTIONS, mined_depth=1), lambda _: None)
+    training._measure()
+    assert list(CODES).index("E62") in training.mined[0].tolist()
+    assert list(CODES).index("E11") not in training.mined[0].tolist()
+
+
 def test_without_held_out_questions_all_epochs_run(tmp_path: Path) -> None:
     trained = train(MODEL, TRAIN, TRAIN.only(()), tmp_path, replace(OPTIONS, epochs=2, hard_negatives=0))
     assert (trained.epoch, trained.before, trained.after, trained.scores) == (2, None, None, ())

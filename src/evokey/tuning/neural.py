@@ -1,9 +1,9 @@
 """Contrastive training of a sentence-transformers encoder from lessons.
 
 A step compares each question of a batch with its right text, with the right texts of the other questions, and with
-texts that the encoder itself ranks high for the question (mined anew after each epoch). After each epoch the held-out
-questions are asked; the weights of the best epoch are kept. Interrupted, the same call goes on after the last finished
-epoch.
+texts that were named wrong or that the encoder itself ranks high for the question (mined anew after each epoch). After
+each epoch the held-out questions are asked; the weights of the best epoch are kept. Interrupted, the same call goes on
+after the last finished epoch.
 
 This module runs where only numpy, torch and sentence-transformers are installed.
 """
@@ -120,6 +120,8 @@ class Task:
     texts: list[str]
     questions: list[str]
     known: Known
+    named: Positives
+    """By question, texts that the training data has as negatives; those that were named wrong come first."""
     held_out: list[str]
     held_out_positives: Positives
 
@@ -145,7 +147,8 @@ def join(data: TrainingSet, held_out: TrainingSet) -> Task:
     texts = list(dict.fromkeys([*data.texts, *held_out.texts]))
     number = {text: place for place, text in enumerate(texts)}
     right, asked = ([[number[part.texts[one]] for one in row] for row in part.positives] for part in (data, held_out))
-    return Task(texts, list(data.queries), Known(right, data.weights), list(held_out.queries), asked)
+    wrong = [[number[data.texts[one]] for one in row] for row in data.negatives]
+    return Task(texts, list(data.queries), Known(right, data.weights), wrong, list(held_out.queries), asked)
 
 
 def load(model: str | Path, options: TrainingOptions) -> Any:
@@ -288,8 +291,11 @@ class Training:
         if self.options.hard_negatives:
             deep = self.options.mined_depth + max(map(len, self.task.known.positives), default=0)
             found = self._rank(self.task.questions, texts, deep)
-            rows = self.task.known.remove(found)
-            self.mined = [row[: self.options.mined_depth] for row in rows]
+            rows = zip(self.task.named, self.task.known.remove(found), strict=True)
+            named = self.options.hard_negatives
+            self.mined = [
+                np.unique(np.array([*given[:named], *row[: self.options.mined_depth]], np.int64)) for given, row in rows
+            ]
         if not self.task.held_out:
             return None
         return batches.mean_ndcg(self._rank(self.task.held_out, texts, batches.CUTOFF), self.task.held_out_positives)
