@@ -11,6 +11,7 @@ NAMES = {
     "true": "all judgements",
     "shown": "judgements of what was shown",
     "clicks": "clicks",
+    "explored": "clicks, with exploration",
     "random": "random clicks",
 }
 
@@ -23,7 +24,7 @@ def clicks() -> str:
         rows.append(
             [f"{name} ({one['questions']})", "untaught", "", f"{start['taught']:.3f}", f"{start['held_out']:.3f}"]
         )
-        rows += [["", NAMES[kind], *_cells(one[kind])] for kind in NAMES]
+        rows += [["", NAMES[kind], *_cells(one[kind])] for kind in NAMES if kind in one]
     return table(["set (questions)", "taught by", "verdicts (right)", "taught questions", "held-out questions"], rows)
 
 
