@@ -20,6 +20,7 @@ def test_clicks_reach_most_of_the_gain_of_judgements_and_random_clicks_teach_not
     assert spec is not None and spec.loader is not None
     sys.modules[spec.name] = clicks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(clicks)
+    clicks.ROUNDS, clicks.DRAWS = 2, 2
     judged = {one.text: dict.fromkeys(one.relevant, 1.0) for one in questions if "wordings" in one.group}
     right = {id for grades in judged.values() for id in grades}
     found = clicks.measure(
@@ -27,6 +28,7 @@ def test_clicks_reach_most_of_the_gain_of_judgements_and_random_clicks_teach_not
     )
     assert found["clicks"]["right"] >= 0.95 * found["clicks"]["verdicts"] > 0
     assert found["clicks"]["taught_share_of_shown"] >= 0.6 and found["clicks"]["held_out_share_of_shown"] >= 0.6
+    assert found["explored"]["right"] > found["clicks"]["right"]
     assert (found["random"]["verdicts"], found["random"]["published"]) == (0, False)
 
 
