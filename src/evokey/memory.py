@@ -20,6 +20,7 @@ from evokey import checks, registry
 from evokey import settings as settings_
 from evokey.erasure import Erasure
 from evokey.errors import ConnectionLost, InvalidInput, MemoryClosed, storing
+from evokey.evolution.candidate import Candidates
 from evokey.evolution.composer import Composer
 from evokey.evolution.policy import Policy
 from evokey.evolution.proposing import check_public
@@ -56,6 +57,7 @@ from evokey.tuning.revisions import Revisions
 from evokey.tuning.tuner import Tuner
 from evokey.types import (
     Answer,
+    Candidate,
     Document,
     Epoch,
     EpochDiff,
@@ -189,6 +191,7 @@ class Memory(Audience):
             self._rater = Rater(self.ledger, self._recorder, open_reviews, now)
             self._publisher = Publisher(self.ledger, now, self.index, self.policy, self.composer, restricted)
             self.tuner = Tuner(self._publisher, revisions)
+            self._candidates = Candidates(self.index, self.ledger, self._publisher)
             kept = [*places(settings, folder, retrievers), Weights(folder, self.ledger)]
             self._forgetter = Forgetter(self.index, self.ledger, kept, self._publisher.refit_after_forget)
             self._forgetter.resume()
@@ -361,7 +364,7 @@ class Memory(Audience):
         request = Request(text, size, where, epoch, asked, expansion, slots, show)
         if compare is None:
             return self.searcher.search(request)
-        other = replace(request, epoch=checks.epoch(compare, self.index.epoch))
+        other = replace(request, epoch=self.index.check_epoch(compare))
         mine = Team(self.index.epoch if epoch is None else epoch, self.searcher.search(request))
         return interleave(mine, Team(compare, self.searcher.search(other)), size, self.searcher.chance)
 
@@ -673,6 +676,28 @@ class Memory(Audience):
             report = self._publisher.adopt(draft)
             self._follow()
         return report
+
+    def stage(self, draft: Draft) -> Candidate | None:
+        """Keep a proposal as the candidate: it is searched with epoch=, or interleaved with compare=, its number. It
+        stays until an epoch is published or lessons are forgotten. None: it no longer holds for the memory as it is."""
+        with self._write():
+            return self._candidates.stage(draft)
+
+    @property
+    def candidate(self) -> Candidate | None:
+        self._check_open()
+        return self._candidates.current
+
+    @repeated
+    def publish_candidate(self) -> EpochReport | None:
+        """Publish the candidate as it was compared; None where there is none, or where it no longer holds."""
+        with self._publish():
+            report = self._candidates.publish()
+            self._follow()
+        return report
+
+    def drop_candidate(self) -> None:
+        self._candidates.drop()
 
     @idempotent
     def preview(self, draft: Draft) -> EpochDiff:

@@ -762,6 +762,20 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """A proposal that can be searched before it is published."""
+
+    number: int
+    """Below 0: search it with epoch=…, or compare=…"""
+    after: int
+    """The epoch that it would follow."""
+    time: float
+    lessons: int
+    """Lessons that it has learned from."""
+    report: EpochReport
+
+
+@dataclass(frozen=True, slots=True)
 class Other:
     """Another epoch that took part in a search."""
 
@@ -771,7 +785,9 @@ class Other:
     documents: tuple[str, ...]
     """Ids that it brought."""
     both: tuple[str, ...] = ()
-    """Ids that both epochs brought, where they were interleaved: a click on them decides nothing."""
+    """Ids that both epochs brought, where they were interleaved."""
+    rankings: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    """What each of two interleaved epochs found, this one and the other: the first ids. None: not known."""
 
 
 @dataclass(frozen=True, slots=True)

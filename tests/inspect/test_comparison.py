@@ -26,7 +26,10 @@ def test_chance_wins_about_as_often_as_the_interval_says() -> None:
 
 
 def test_few_queries_decide_nothing() -> None:
-    assert judge(1, 0, "interleaved", impressions(8, 100, 1.0)).winner is None
+    """Five that agree are no more than chance, however often they are asked."""
+    told = judge(1, 0, "interleaved", impressions(5, 100, 1.0))
+    assert told.winner is None and told.low < 0 < told.margin
+    assert judge(1, 0, "interleaved", impressions(8, 100, 1.0)).winner == 1
 
 
 def test_one_query_that_is_asked_all_day_decides_nothing() -> None:
@@ -52,3 +55,11 @@ def test_a_shadow_wins_where_it_has_what_was_clicked_further_up() -> None:
     shadow = Other("shadow", 1, ("c", "a", "b"))
     (told,) = compare([shown("w", shadow)], {"w": ["c"]}, [])
     assert (told.mode, told.wins, told.losses) == ("shadow", 0, 1)
+
+
+def test_with_both_rankings_a_click_counts_by_how_much_higher_one_has_the_document() -> None:
+    rankings = (("a", "b", "c"), ("b", "a", "c"))
+    mixed = Other("interleaved", 1, ("b",), ("c",), rankings)
+    (told,) = compare([shown(name, mixed) for name in "wxy"], {"w": ["a"], "x": ["b"], "y": ["c"]}, [])
+    assert (told.wins, told.losses, told.queries) == (1, 1, 2)
+    assert told.margin == 0.0

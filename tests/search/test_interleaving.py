@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from conftest import Opener
 
-from evokey.search.interleaving import Team, interleave
+from evokey.search.interleaving import Team, credit, interleave
 from evokey.types import Document, Hit
 
 
@@ -42,3 +42,23 @@ def test_a_search_compares_two_epochs(opened: Opener, commands: list[Document]) 
     found = memory.search("undo", compare=0)
     assert {hit.epoch for hit in found} == {memory.epoch}  # the untaught index finds nothing
     assert {hit.epoch for hit in memory.search("history", compare=0)} == {None}  # both find the same
+
+
+def test_who_clicks_by_place_alone_favours_nobody() -> None:
+    """Whatever the places: the credit at each place is 0 on the mean over what chance shows."""
+    mine, theirs = tuple("gabcdefhij"), tuple("abcdefghij")  # one document is lifted from the seventh place
+    chance, places = np.random.default_rng(3), np.zeros(10)
+    for _ in range(4_000):
+        shown = tuple(hit.id for hit in interleave(Team(1, hits(mine)), Team(2, hits(theirs)), 10, chance))
+        said = credit(mine, theirs, shown)
+        places += [said[id] for id in shown]
+    assert np.abs(places / 4_000).max() < 0.02
+    assert np.abs(list(said.values())).max() > 0.1
+
+
+def test_a_click_speaks_for_the_ranking_that_has_the_document_higher() -> None:
+    mine, theirs = tuple("abcd"), tuple("bacd")
+    assert credit(mine, theirs, tuple("abcd"))["a"] > 0 > credit(mine, theirs, tuple("bacd"))["b"]
+    assert credit(mine, theirs, tuple("abcd"))["c"] == credit(mine, mine, mine)["a"] == 0
+    swapped = credit(theirs, mine, tuple("abcd"))
+    assert {id: -said for id, said in credit(mine, theirs, tuple("abcd")).items()} == swapped

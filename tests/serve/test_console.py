@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from serve.served import fill, serving
 
 import evokey
+import evokey.client
 from evokey.serve.keys import Key, KeyRing
 from evokey.serve.options import Options
 
@@ -195,6 +196,58 @@ def test_documents_are_browsed_and_read_with_what_they_learned(page: Page, url: 
     page.once("dialog", lambda asked: asked.accept())
     page.get_by_role("button", name="Remove this document").click()
     expect(page.get_by_text("4 documents")).to_be_visible()
+
+
+def test_a_preview_is_compared_by_what_people_open_and_then_published(page: Page, url: str, folder: Path) -> None:
+    page.goto(f"{url}/#/search?q=shell")
+    expect(page.locator(".hit").first).to_be_visible()
+    with evokey.client.Client(url) as client:
+        client.feedback("shell", relevant=["search.md"])
+    page.get_by_role("link", name="Learn").click()
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Compare it first").click()
+    expect(page.get_by_role("heading", name="Candidate not published")).to_be_visible()
+    page.goto(f"{url}/#/search?q=shell")
+    page.get_by_label("Mix in the candidate").check()
+    with page.expect_response("**/clicks"):
+        page.get_by_role("link", name="Search", exact=True).last.click()
+    expect(page.locator("pre")).to_have_text("Call search with a question.")
+    page.get_by_role("link", name="Learn").click()
+    expect(page.get_by_text("1 speak for it")).to_be_visible()
+    page.get_by_role("link", name="History").click()
+    expect(page.get_by_role("cell", name="epoch 0 and the candidate")).to_be_visible()
+    page.locator("#tab-learn").click()
+    page.get_by_role("button", name="Publish the candidate").click()
+    expect(page.get_by_text("The candidate is published.")).to_be_visible()
+    with evokey.open(folder) as memory:
+        assert memory.epoch == 1
+
+
+def test_what_was_tried_lately_is_listed_with_its_reason(page: Page, url: str) -> None:
+    learn(page, url)
+    page.get_by_role("button", name="Learn and publish").click()
+    card = page.locator("section").filter(has=page.get_by_role("heading", name="Lately")).last
+    expect(card.get_by_text("nothing new since epoch 1")).to_be_visible()
+    expect(card.get_by_text("epoch 1", exact=True)).to_be_visible()
+
+
+def test_a_layer_is_searched_and_taught_and_says_where_its_documents_are(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "found_elsewhere.py").write_text(
+        "def search(query, k):\n    return [{'id': 'a', 'title': 'Leave', 'text': 'Ask in the portal.'}, {'id': 'b'}]\n"
+    )
+    (tmp_path / "layers.toml").write_text("[shop]\nsearch = 'found_elsewhere:search'\nencoder = ['bm25']\n")
+    with serving(Options(root=tmp_path / "root", layers=tmp_path / "layers.toml", auth=False)) as url:
+        page.goto(f"{url}/#/search?q=leave")
+        expect(page.locator(".hit").first).to_contain_text("Ask in the portal.")
+        page.get_by_role("button", name="✓ Right").last.click()
+        expect(page.get_by_text("Lesson 1 recorded")).to_be_visible()
+        page.get_by_role("link", name="Learn").click()
+        page.get_by_role("button", name="Learn and publish").click()
+        expect(page.get_by_role("heading", name="Published as epoch 1")).to_be_visible()
+        page.goto(f"{url}/#/search?q=leave")
+        expect(page.locator(".hit").first.locator("h2")).to_have_text("b")
+        page.get_by_role("link", name="Documents").click()
+        expect(page.get_by_role("heading", name="The documents are in your search")).to_be_visible()
 
 
 # ---- keys, errors, phones, hostile texts

@@ -49,7 +49,8 @@ def serve(
         typer.Option("--auto-rollback", help="Roll back an epoch after which votes or protected queries get worse."),
     ] = False,
     shadow: Annotated[
-        int | None, typer.Option(min=0, help="Epoch that answers every search too, only to be recorded.")
+        str | None,
+        typer.Option(help="Epoch (a number, or candidate) that answers every search too, only to be recorded."),
     ] = None,
     forget_shown: Annotated[
         bool, typer.Option("--no-history", help="Do not keep what was shown; then nothing can be rated.")
@@ -69,10 +70,19 @@ def serve(
         learning = options.Learning(learn_after, learn_every, learn_saturated, learn_traffic, auto_rollback)
         chosen = options.Options(
             at=None if root else at, root=root, files=files, layers=layers, host=host, port=port, auth=not no_auth,
-            keep_shown=not forget_shown, shadow=shadow, tracing=tracing, workers=workers, learning=learning,
+            keep_shown=not forget_shown, shadow=_read_epoch(shadow), tracing=tracing, workers=workers,
+            learning=learning,
         )  # fmt: skip
         screen.say(f"evokey serves at http://{host}:{port}/")
         run.serve(chosen)
+
+
+def _read_epoch(said: str | None) -> int | str | None:
+    if said is None or said == "candidate":
+        return said
+    if not said.isdecimal():
+        raise InvalidInput(f"--shadow is the number of an epoch, or candidate; not {said[:80]!r}")
+    return int(said)
 
 
 def serve_demo(at: Path, port: int) -> None:

@@ -184,7 +184,23 @@ class Client:
 
     def evolve(self, dry_run: bool = False, timeout: float = 3_600) -> EpochReport:
         """Begin to evolve, and wait for the report."""
-        job, deadline = self._post("evolve", dry_run=dry_run), time.monotonic() + timeout
+        return _report(self._follow(self._post("evolve", dry_run=dry_run), timeout)["report"])
+
+    def stage(self, timeout: float = 3_600) -> int:
+        """Propose, publish nothing, and keep the proposal as the candidate; its number. Search it with epoch or compare
+        = "candidate"."""
+        job = self._follow(self._post("evolve", dry_run=True), timeout)
+        return int(self._post("candidate", job=job["id"])["candidate"]["number"])
+
+    def publish_candidate(self) -> EpochReport:
+        return _report(self._post("candidate/publish")["report"])
+
+    def drop_candidate(self) -> None:
+        self._wire.delete(f"{self._base}/candidate")
+
+    def _follow(self, job: Any, timeout: float) -> Any:
+        """A job when it is over."""
+        deadline = time.monotonic() + timeout
         while job["ended"] is None:
             if time.monotonic() > deadline:
                 raise ServiceFailed(f"evolve takes longer than {timeout:g} s; it goes on as job {job['id']}")
@@ -192,8 +208,7 @@ class Client:
             job = self._get(f"jobs/{job['id']}")
         if job["error"] is not None:
             raise EvokeyError(job["error"])
-        told = {name: value for name, value in job["report"].items() if name != "left_out"}
-        return read(EpochReport, told)
+        return job
 
     def forget(
         self, query: str | None = None, actor: str | None = None, document: str | None = None, traffic: bool = False
@@ -269,6 +284,10 @@ def _lesson(told: Mapping[str, Any]) -> Lesson:
     verdicts = tuple(Verdict(id, grade, "") for id, grade in graded)
     more = (told["actor"], told["verifier"], told["time"], told["held"])
     return Lesson(told["number"], told["query"], tuple(told["units"]), verdicts, *more)
+
+
+def _report(told: Mapping[str, Any]) -> EpochReport:
+    return read(EpochReport, {name: value for name, value in told.items() if name != "left_out"})
 
 
 def _epoch(told: Mapping[str, Any]) -> Epoch:

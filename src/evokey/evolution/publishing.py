@@ -91,13 +91,18 @@ class Publisher(EpochWriter):
         overlays = self.composer.compose(self.make_epoch("evolve", report, up_to, held), index.retrievers)
         return Draft(report, up_to, held, count, index.epoch, index.position, overlays, index.restricted)
 
-    def adopt(self, draft: Draft) -> EpochReport | None:
-        """Publish a draft, unless lessons were forgotten, held or released, an epoch published, or other documents
-        restricted since."""
+    def holds(self, draft: Draft) -> bool:
+        """Whether no lessons were forgotten, held or released, no epoch published, and no other documents restricted
+        since a draft was made."""
         index, lessons = self.index, self.ledger.lessons
         if (index.epoch, lessons.count_to(draft.up_to), lessons.held()) != (draft.epoch, draft.lessons, draft.omitted):
-            return None
-        if not np.array_equal(index.restricted, draft.restricted):
+            return False
+        return np.array_equal(index.restricted, draft.restricted)
+
+    def adopt(self, draft: Draft) -> EpochReport | None:
+        """Publish a draft; None where it no longer holds."""
+        index = self.index
+        if not self.holds(draft):
             return None
         with index.publish() as give:
             report = self.publish_if_new(draft.report, draft.up_to, draft.omitted)

@@ -1,9 +1,10 @@
 """Two epochs compared by what people do: clicks and upvotes on interleaved hits, or beside a shadow.
 
-An impression is won by the epoch that brought more of what was clicked or credited. Impressions of one query are alike,
-so they are counted as one cluster: the interval is that of a mean with standard errors clustered by query. A query
-counts as five impressions at the most: one that everybody asks, or that somebody asks all day, decides nothing alone.
-Measured with a simulated clicker: benchmarks/comparing.py.
+Each click counts by how much higher one of the epochs ranks the document (search/interleaving.py, credit). Impressions
+of one query are alike, so they are one cluster, and a query counts as five impressions at the most: one that everybody
+asks, or that somebody asks all day, decides nothing alone. If neither epoch is better, the sign of what a query says is
+a matter of chance. So the mean is compared with those of the same figures under other signs (a randomisation test), and
+the interval has every shift that this does not refuse. Measured with a simulated clicker: benchmarks/comparing.py.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
+from evokey.search.interleaving import credit
 from evokey.types import Rating, Shown
 
-CONFIDENCE = 0.97
+CONFIDENCE = 0.96
 """Of the interval. Who looks again and again, and stops at the first win, is wrong more often than that says."""
 MOST = 5
 """Impressions of one query that count in full; more share the weight of so many."""
-LEAST = 10
-"""Queries with a click below which nobody is said to win."""
+SIGNS, AT_ONCE = 4_000, 50
+"""How many other signs are tried, and how many of them at once."""
+WIDEST = 10.0
+"""An end of the interval where nothing is known: no impression says more."""
+Vector = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,11 @@ class Comparison:
     queries: int
     """Queries with at least one click or upvote."""
     wins: int
-    """Impressions won by the epoch, and by the other."""
+    """Impressions that speak for the epoch, and for the other."""
     losses: int
     margin: float
-    """Mean of +1 for a win and -1 for a loss, ties 0; a query counts five times at the most."""
+    """Mean credit of an impression; a query counts five times at the most. A click on a document that one epoch has
+    first and the other does not find is 1."""
     low: float
     high: float
     winner: int | None
@@ -51,8 +56,8 @@ class Comparison:
 @dataclass(frozen=True, slots=True)
 class Impression:
     query: str
-    outcome: int
-    """1: won by the epoch, -1: by the other, 0: neither."""
+    outcome: float
+    """Above 0: it speaks for the epoch, below 0: for the other."""
 
 
 def compare(shown: Iterable[Shown], clicks: Mapping[str, Sequence[str]], ratings: Iterable[Rating]) -> list[Comparison]:
@@ -70,17 +75,18 @@ def compare(shown: Iterable[Shown], clicks: Mapping[str, Sequence[str]], ratings
     return [judge(*pair, impressions) for pair, impressions in sorted(groups.items())]
 
 
-def _outcome(showing: Shown, liked: set[str]) -> int:
+def _outcome(showing: Shown, liked: set[str]) -> float:
     other = showing.other
     assert other is not None
-    mine: float
-    theirs: float
-    if other.mode == "interleaved":
-        theirs = len(liked.intersection(other.documents))
-        mine = len(liked.intersection(showing.documents)) - len(liked.intersection(other.both)) - theirs
-    else:  # whose ranking has what was liked further up
-        mine, theirs = (_gain(found, liked) for found in (showing.documents, other.documents))
-    return (mine > theirs) - (mine < theirs)
+    if not liked:
+        return 0.0
+    if other.mode != "interleaved":  # whose ranking has what was liked further up
+        return _gain(showing.documents, liked) - _gain(other.documents, liked)
+    if other.rankings is not None:
+        said = credit(*other.rankings, showing.documents)
+        return sum(said.get(id, 0.0) for id in liked)
+    theirs = len(liked.intersection(other.documents))
+    return len(liked.intersection(showing.documents)) - len(liked.intersection(other.both)) - 2 * theirs
 
 
 def _gain(ranking: Sequence[str], liked: set[str]) -> float:
@@ -89,26 +95,37 @@ def _gain(ranking: Sequence[str], liked: set[str]) -> float:
 
 def judge(epoch: int, other: int, mode: str, impressions: Sequence[Impression]) -> Comparison:
     """Who wins, with an interval."""
-    clusters: dict[str, list[int]] = {}
+    clusters: dict[str, list[float]] = {}
     for one in impressions:
         clusters.setdefault(one.query, []).append(one.outcome)
-    margin, error, effective = _summarise_clusters(list(clusters.values()))
-    decided = sum(any(outcomes) for outcomes in clusters.values())
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, max(effective - 1, 1.0))) * error
-    low, high = margin - reach, margin + reach
-    winner = None if decided < LEAST or low <= 0 <= high else epoch if margin > 0 else other
-    wins, losses = (sum(one.outcome == sign for one in impressions) for sign in (1, -1))
+    outcomes = [clusters[query] for query in sorted(clusters)]
+    weights = np.array([min(len(one), MOST) for one in outcomes], float)
+    sums = weights * np.array([sum(one) / len(one) for one in outcomes])
+    margin, (low, high) = float(sums.sum() / weights.sum()) if outcomes else 0.0, _interval(sums, weights)
+    winner = None if low <= 0 <= high else epoch if margin > 0 else other
+    wins, losses = (sum(sign * one.outcome > 0 for one in impressions) for sign in (1, -1))
+    decided = sum(any(one) for one in outcomes)
     return Comparison(epoch, other, mode, len(impressions), decided, wins, losses, margin, low, high, winner)
 
 
-def _summarise_clusters(clusters: Sequence[Sequence[int]]) -> tuple[float, float, float]:
-    """The mean outcome, its standard error clustered by query, and how many equal queries would be as many."""
-    weights = np.array([min(len(one), MOST) for one in clusters], float)
-    means = np.array([sum(one) / len(one) for one in clusters])
-    total, count = float(weights.sum()), len(clusters)
-    margin = float(weights @ means) / total if total else 0.0
-    if count < 2:
-        return margin, 1.0, 1.0
-    spread = float(((weights * (means - margin)) ** 2).sum())
-    effective = total**2 / float((weights**2).sum())
-    return margin, math.sqrt(spread * count / (count - 1)) / total, effective
+def _interval(sums: Vector, weights: Vector) -> tuple[float, float]:
+    """The shifts t that other signs do not refuse. With signs s, |Σ s (sum - t weight)| is as large as |Σ (sum - t
+    weight)| for all t between two roots, and the ends of the interval are quantiles of these."""
+    if not sums.any():
+        return -WIDEST, WIDEST
+    chance, lows, highs = np.random.default_rng(0), list[Vector](), list[Vector]()
+    for _ in range(SIGNS // AT_ONCE):
+        signs = np.where(chance.random((AT_ONCE, len(sums))) < 0.5, -1.0, 1.0)
+        said, weighed = signs @ sums, signs @ weights
+        roots = [_divide(sums.sum() + sign * said, weights.sum() + sign * weighed) for sign in (1, -1)]
+        lows.append(np.minimum(*(np.nan_to_num(one, nan=-WIDEST) for one in roots)))
+        highs.append(np.maximum(*(np.nan_to_num(one, nan=WIDEST) for one in roots)))
+    least = int((1 - CONFIDENCE) * (SIGNS + 1)) - 1  # the true signs are among them, and refuse nothing
+    return float(np.sort(np.concatenate(lows))[least]), float(np.sort(np.concatenate(highs))[-1 - least])
+
+
+def _divide(one: Vector, other: Vector) -> Vector:
+    """NaN where all signs are alike: then no shift is refused."""
+    found = np.full_like(one, np.nan)
+    np.divide(one, other, out=found, where=np.abs(other) > 1e-9)
+    return found

@@ -73,6 +73,14 @@ class ShownResults:
         waiting = [one for one in list(self._noted.values()) if one.id not in known and one.time >= time]
         return [*written, *(one for one in waiting if mode in (None, one.other and one.other.mode))]
 
+    def lowest_epoch(self) -> int:
+        """The lowest number of an epoch that took part in what was shown: below 0 are candidates."""
+        row = self._db.one("SELECT min(other), min(epoch) FROM shown", ())
+        waiting = [
+            number for one in list(self._noted.values()) for number in (one.epoch, one.other and one.other.epoch)
+        ]
+        return min((number for number in (*(row or ()), *waiting) if number is not None), default=0)
+
     def click(self, id: str, document: str) -> None:
         self._db.run("INSERT INTO clicks VALUES (?,?) ON CONFLICT DO NOTHING", (id, document))
 
@@ -104,7 +112,8 @@ class ShownResults:
 
 
 def _covers(erasure: Erasure, one: Shown) -> bool:
-    others = (*one.other.documents, *one.other.both) if one.other else ()
+    other = one.other
+    others = (*other.documents, *other.both, *(id for ids in other.rankings or () for id in ids)) if other else ()
     return erasure.covers(one.query, one.actor, {*one.documents, *others})
 
 
@@ -112,11 +121,17 @@ def _row(one: Shown) -> Sequence[Any]:
     told = (one.id, one.query, one.actor, one.time, one.epoch, json.dumps(one.documents), json.dumps(one.cited))
     if one.other is None:
         return (*told, one.answer, None, None, None)
-    brought = json.dumps([one.other.documents, one.other.both])
+    brought = json.dumps([one.other.documents, one.other.both, *(one.other.rankings or ())])
     return (*told, one.answer, one.other.mode, one.other.epoch, brought)
 
 
 def _decode(row: Sequence[Any]) -> Shown:
     id, query, actor, time, epoch, documents, cited, answer, mode, other, others = row
-    beside = None if mode is None else Other(mode, other, *map(tuple, json.loads(others)))
+    beside = None if mode is None else _decode_other(mode, other, [tuple(ids) for ids in json.loads(others)])
     return Shown(id, query, actor, time, epoch, tuple(json.loads(documents)), tuple(json.loads(cited)), answer, beside)
+
+
+def _decode_other(mode: str, epoch: int, lists: list[tuple[str, ...]]) -> Other:
+    """lists: what it brought, what both did and, where they were kept, the rankings of both."""
+    documents, both, *rankings = lists
+    return Other(mode, epoch, documents, both, (rankings[0], rankings[1]) if rankings else None)

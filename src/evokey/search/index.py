@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from evokey import checks
 from evokey.errors import ServiceFailed
 from evokey.ledger.documents import Entry, Position
 from evokey.ledger.ledger import Ledger
@@ -88,6 +89,11 @@ class State:
         searched = {**self.searched, number: retrievers}
         return replace(self, composed=dict(list(kept.items())[-EPOCHS_KEPT:]), searched=searched)
 
+    def without(self, number: int) -> State:
+        composed = {known: one for known, one in self.composed.items() if known != number}
+        searched = {known: one for known, one in self.searched.items() if known != number}
+        return replace(self, composed=composed, searched=searched)
+
     def drop_stale(self) -> State:
         kept = {number: one for number, one in self.composed.items() if one[0].holds(one[1], self.ground)}
         return replace(self, composed=kept)
@@ -120,6 +126,8 @@ class Index:
         self._ready: dict[str, list[Keys]] = {}
         """Keys of documents that are about to be committed."""
         self._given_up = False
+        self._staged: tuple[Epoch, int] | None = None
+        """The candidate, and how many forgets there were when it was staged."""
         self.catch_up()
 
     @property
@@ -184,9 +192,15 @@ class Index:
     def _compose(self, state: State, number: int) -> State:
         if number in state.composed and number in state.searched:
             return state
-        epoch = self._ledger.epochs.get(number)
+        epoch = self._find_epoch(number)
         retrievers, known = self.with_revisions(epoch.revisions, state), state.composed.get(number)
         return state.keep(number, known[1] if known else self._composer.compose(epoch, retrievers), retrievers)
+
+    def _find_epoch(self, number: int) -> Epoch:
+        candidate = self.candidate
+        if candidate is not None and candidate.number == number:
+            return candidate
+        return self._ledger.epochs.get(number if number >= 0 else self.check_epoch(number))
 
     def with_revisions(self, revisions: Mapping[str, str], state: State | None = None) -> Sequence[Retriever]:
         """The retrievers with these revisions of their encoders, with all keys."""
@@ -195,6 +209,36 @@ class Index:
             return state.retrievers
         with self._mutex:
             return [self._variants.freeze(one, revisions.get(one.name, ""), state.live) for one in state.retrievers]
+
+    # ---- the candidate: an epoch that is not published
+
+    @property
+    def candidate(self) -> Epoch | None:
+        staged = self._staged
+        return None if staged is None else staged[0]
+
+    def stage(self, candidate: Epoch, overlays: Overlays | None) -> None:
+        """Make an epoch searchable that is not published; overlays: what it has learned, if that is known."""
+        with self._mutex:
+            self.unstage()
+            self._staged = candidate, self._ledger.forgets.count
+            if overlays is not None:
+                self.state = self.state.keep(candidate.number, overlays, self.with_revisions(candidate.revisions))
+
+    def unstage(self) -> None:
+        with self._mutex:
+            if self._staged is not None:
+                self.state, self._staged = self.state.without(self._staged[0].number), None
+
+    def _unstage_stale(self, epoch: int) -> None:
+        """The candidate goes when another epoch is published, or lessons are forgotten."""
+        if self._staged is not None and (epoch, self._ledger.forgets.count) != (self.state.epoch, self._staged[1]):
+            self.unstage()
+
+    def check_epoch(self, number: int) -> int:
+        """The number of an epoch, or of the candidate."""
+        candidate = self.candidate
+        return number if candidate is not None and number == candidate.number else checks.epoch(number, self.epoch)
 
     @contextmanager
     def publish(self) -> Iterator[Callable[[int, Overlays], None]]:
@@ -268,8 +312,9 @@ class Index:
         ground = Ground(self._ledger.epochs.redacted, *counts, position.newest)
         self.remember()
         frozen = [one.freeze(live) for one in self._retrievers]
-        searched = {epoch: frozen}
-        state = State(frozen, position, live, restricted, epoch, lacking, ground, old.composed, searched).drop_stale()
+        self._unstage_stale(epoch)
+        composed, searched = self.state.composed, {epoch: frozen}
+        state = State(frozen, position, live, restricted, epoch, lacking, ground, composed, searched).drop_stale()
         if epoch != old.epoch and self._version != NEVER:
             with suppress(ServiceFailed):  # a search that needs the encoder says so itself
                 state = self._compose(state, epoch)  # before it is searched: searches go on with the epoch before

@@ -113,7 +113,7 @@ class Searcher:
         return k if self.reranker is None else max(k, RERANKED)
 
     def _rank(self, asked: Request, depth: int) -> Ranked:
-        number = None if asked.epoch is None else checks.epoch(asked.epoch, self.index.epoch)
+        number = None if asked.epoch is None else self.index.check_epoch(asked.epoch)
         view, among = self.index.view(number), self.filter(asked.where)
         if asked.expansion is None or not asked.expansion.units:
             best, ask = _rank_with(view.ask(asked.query, asked.vector), depth, among)

@@ -60,6 +60,8 @@ class Jobs:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._mutex = threading.Lock()
         self._pool = ThreadPoolExecutor(1, "evolve")
+        self._drafts: dict[str, tuple[str, Draft]] = {}
+        """The proposal of the last dry run of each collection, and its job."""
         self._thinker: Thinker | None = None
         self._ending = False
         self._on_epoch = on_epoch
@@ -85,6 +87,14 @@ class Jobs:
     def all(self, collection: str) -> list[Job]:
         """The newest first."""
         return [self._jobs.get(one["id"]) or Job(**one) for one in self._board.all(collection)]
+
+    def take_draft(self, collection: str, id: str) -> Draft | None:
+        """What a dry run proposed, if it was the last one here. It is given once."""
+        known = self._drafts.get(collection)
+        if known is None or known[0] != id:
+            return None
+        del self._drafts[collection]
+        return known[1]
 
     def running(self, collection: str) -> bool:
         return any(one.ended is None for one in self.all(collection))
@@ -116,6 +126,7 @@ class Jobs:
             self._set(job, state="proposing")
             draft = self._propose(memory)
             if job.dry_run:
+                self._drafts[job.collection] = job.id, draft
                 report = replace(draft.report, reason=f"dry run: {draft.report.reason}")
                 return report, memory.preview(draft)
             self._set(job, state="publishing")

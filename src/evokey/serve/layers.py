@@ -22,14 +22,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-
 from evokey import checks
 from evokey.errors import EvokeyError, InvalidInput, InvalidSettings, ServiceFailed, UnknownDocument
 from evokey.filters import Where
 from evokey.inspect.stats import OWNERS
 from evokey.layer.layer import Layer, beside
-from evokey.search.interleaving import Team, interleave
 from evokey.types import (
     Document,
     EpochDiff,
@@ -113,7 +110,6 @@ class LayerCollection:
     def __init__(self, layer: Layer, allowed: Callable[..., Iterable[Any]] | None, *, takes_filters: bool) -> None:
         self.layer, self._allowed, self._takes_filters = layer, allowed, takes_filters
         self.ledger = layer.ledger
-        self._chance = np.random.default_rng()
         self.show, self.keep_shown, self.shown = layer.show, layer.keep_shown, layer.shown
         self.rate, self.ratings, self.gaps = layer.rate, layer.ratings, layer.gaps
         self.click, self.clicks, self.reviews = layer.click, layer.clicks, layer.reviews
@@ -124,6 +120,10 @@ class LayerCollection:
     @property
     def epoch(self) -> int:
         return self.layer.epoch
+
+    @property
+    def candidate(self) -> None:
+        """A layer has none: it proposes and publishes in one step."""
 
     @property
     def last_lesson(self) -> int:
@@ -142,17 +142,9 @@ class LayerCollection:
         group: str = "document",
         fold: bool = False,
         operators: bool = False,
-        compare: int | None = None,
     ) -> list[Hit]:
         if vector is not None or explore or group != "document" or fold or operators:
             raise InvalidInput(f"{NO_DOCUMENTS}: it is searched by query, k, where, epoch and compare")
-        if compare is None:
-            return self._search(query, k, where, epoch)
-        mine = self.epoch if epoch is None else epoch
-        one, other = (Team(number, self._search(query, k, where, number)) for number in (mine, compare))
-        return interleave(one, other, k, self._chance)
-
-    def _search(self, query: str, k: int, where: Where | None, epoch: int | None) -> list[Hit]:
         if epoch is not None:
             checks.epoch(epoch, self.epoch)
         filters = self._filters(where)

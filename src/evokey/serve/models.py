@@ -28,6 +28,8 @@ Grades = Annotated[
 K = Annotated[int, Field(ge=1, le=1_000)]
 Count = Annotated[int, Field(ge=1, le=1_000, description="Entries of the page.")]
 Number = Annotated[int, Field(ge=0, le=2**62)]
+EpochName = Number | Literal["candidate"] | None
+"""An epoch, or the proposal that is not published yet."""
 
 
 class Said(BaseModel):
@@ -75,8 +77,8 @@ class Search(Said):
     query: Text
     k: K = 10
     where: Where = None
-    epoch: Number | None = Field(None, description="Search as of this epoch; 0 is the untaught index.")
-    compare: Number | None = Field(None, description="Interleave the hits with those of this epoch.")
+    epoch: EpochName = Field(None, description="Search as of this epoch; 0 is the untaught index.")
+    compare: EpochName = Field(None, description="Interleave the hits with those of this epoch.")
     group: Literal["document", "passage"] = "document"
     fold: bool = Field(False, description="Show near-duplicates as one hit.")
     operators: bool = Field(False, description='A "phrase in quotes" must be there, a -word must not.')
@@ -139,6 +141,11 @@ class Learn(Said):
 class Evolve(Said):
     model_config = example(dry_run=True)
     dry_run: bool = Field(False, description="Report what would happen; publish nothing.")
+
+
+class Stage(Said):
+    model_config = example(job="0f0e0d0c0b0a09080706050403020100")
+    job: Annotated[str, Field(pattern="^[0-9a-f]{32}$", description="The last dry run of evolve.")]
 
 
 class Rollback(Said):
@@ -223,7 +230,7 @@ class HitOut(BaseModel):
     passage: PassageOut
     metadata: dict[str, Any]
     similar: list[str]
-    epoch: int | None = Field(description="The epoch that brought it, where two are compared.")
+    epoch: int | None = Field(description="The epoch that brought it, where two are compared; below 0: the candidate.")
     text: str | None = None
     sections: list[dict[str, Any]] | None = None
 

@@ -9,6 +9,9 @@ from pathlib import Path
 from evokey.errors import InvalidSettings
 from evokey.postgres.address import Address
 
+CANDIDATE = "candidate"
+"""The name of the proposal that is not published yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -61,8 +64,8 @@ class Options:
     auth: bool = True
     keep_shown: bool = True
     """Whether what was shown is kept for a week, so that it can be rated."""
-    shadow: int | None = None
-    """An epoch that answers beside the published one, and is only recorded."""
+    shadow: int | str | None = None
+    """An epoch, or "candidate", that answers beside the published one, and is only recorded."""
     tracing: bool = False
     workers: int = 1
     limits: Limits = field(default_factory=Limits)

@@ -50,6 +50,9 @@ export const may = (scope) => {
   return scopes.includes(scope) || (implied[scope] ?? []).some((one) => scopes.includes(one));
 };
 
+// The proposal that is compared before it is published; null: there is none, or it is not for this key.
+export const getCandidate = async () => (isLayer() ? null : (await get("candidate").catch(() => ({ candidate: null }))).candidate);
+
 // An answer, piece by piece; returns the whole.
 export async function ask(query, onPiece, signal) {
   const answer = await request("POST", inside("ask"), { query, stream: true }, signal);

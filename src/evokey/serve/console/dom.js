@@ -68,6 +68,8 @@ export const several = (count, word) => `${count.toLocaleString("en")} ${word}${
 export const percent = (share) => `${Math.round(share * 100)} %`;
 export const figure = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
 
+export const epochName = (number) => (number < 0 ? "the candidate" : `epoch ${number}`);
+
 export function when(seconds) {
   if (!seconds) return "";
   const passed = Date.now() / 1000 - seconds;

@@ -1,7 +1,7 @@
 // History: epochs as a timeline, what changed between two, rollback; forgetting, with a preview; comparisons.
 
 import { get, may, post } from "./api.js";
-import { clip, empty, failure, figure, fill, h, loading, several, toast, when } from "./dom.js";
+import { clip, empty, epochName, failure, figure, fill, h, loading, several, toast, when } from "./dom.js";
 
 export async function open(place) {
   const [{ epochs }, compared] = await Promise.all([get("epochs"), get("comparisons")]);
@@ -60,11 +60,11 @@ function difference(told) {
 
 function comparisons(found) {
   if (!found.length) return null;
-  const row = (one) => h("tr", {}, h("td", {}, `${one.epoch} and ${one.other}`), h("td", {}, one.mode), h("td", {}, several(one.impressions, "search").replace("searchs", "searches")),
+  const row = (one) => h("tr", {}, h("td", {}, `${epochName(one.epoch)} and ${epochName(one.other)}`), h("td", {}, one.mode), h("td", {}, several(one.impressions, "search").replace("searchs", "searches")),
     h("td", { class: "mono" }, `${one.wins} : ${one.losses}`), h("td", { class: "mono" }, `${one.margin.toFixed(3)} (${one.low.toFixed(3)} to ${one.high.toFixed(3)})`),
-    h("td", {}, one.winner === null ? h("span", { class: "quiet" }, "cannot be told yet") : h("b", {}, `epoch ${one.winner} wins`)));
+    h("td", {}, one.winner === null ? h("span", { class: "quiet" }, "cannot be told yet") : h("b", {}, `${epochName(one.winner)} wins`)));
   return h("section", { class: "card" }, h("h2", {}, "Epochs compared by what people click"), h("div", { class: "scroll" }, h("table", {},
-    h("thead", {}, h("tr", {}, ["Epochs", "How", "Seen", "Won", "Margin", "Result"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, found.map(row)))));
+    h("thead", {}, h("tr", {}, ["Epochs", "How", "Seen", "For : against", "Margin (96 % interval)", "Result"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, found.map(row)))));
 }
 
 function forgetting(done) {

@@ -1,7 +1,7 @@
 // Learn: new lessons, a dry run as a preview, publish; and what was refused, with its reason.
 
-import { follow, get, may, post } from "./api.js";
-import { clip, empty, failure, figure, fill, h, several, show, toast, when } from "./dom.js";
+import { follow, get, getCandidate, isLayer, may, post, remove } from "./api.js";
+import { clip, empty, epochName, failure, figure, fill, h, several, show, toast, when } from "./dom.js";
 
 const STEPS = { waiting: "Waiting for another job", proposing: "Trying it on questions that were held out", publishing: "Publishing" };
 
@@ -21,8 +21,8 @@ export async function open(place) {
         text.textContent = `${STEPS[told.state] ?? told.state} …`;
       });
       if (job.report.published) toast(`Epoch ${job.report.epoch} is published.`);
-      fill(outcome, report(job));
-      if (!dry) await lessons();
+      fill(outcome, report(job, dry && !isLayer() && may("admin") && Object.keys(job.report.choice).length ? () => stage(job) : null));
+      if (!dry) await Promise.all([lessons(), attempts()]);
     } catch (error) {
       fill(outcome, failure(error, () => run(dry)));
     } finally {
@@ -30,6 +30,19 @@ export async function open(place) {
     }
   };
   const list = h("section", { class: "card", "aria-label": "Lessons" });
+  const stage = async (job) => {
+    try {
+      await post("candidate", { job: job.id });
+      toast("It is the candidate now. Search mixes it in where you ask for it.");
+      await candidate();
+    } catch (error) {
+      toast(error.message);
+    }
+  };
+  const tried = h("section", {});
+  const attempts = () => show(tried, () => get("jobs"), ({ jobs }) => pastAttempts(jobs));
+  const compared = h("section", { "aria-live": "polite" });
+  const candidate = async () => fill(compared, comparing(await getCandidate(), (await get("comparisons")).comparisons, candidate));
   const last = epochs.at(-1);
   const lessons = () => show(list, () => get("lessons", { count: 50 }), ({ lessons: found }) => table(found, last.lessons_to));
   const summary = stats.pending
@@ -37,13 +50,44 @@ export async function open(place) {
     : stats.lessons ? "No new lessons since the last time." : "Nobody has taught anything yet.";
   fill(place, h("div", { class: "row head" }, h("div", { class: "grow" }, h("h1", {}, "Learn"), h("p", { class: "quiet" }, summary,
       stats.held ? ` ${several(stats.held, "lesson")} on hold.` : "")), may("admin") ? [preview, publish] : h("p", { class: "quiet small" }, "To publish, a key needs the scope admin.")),
-    outcome, list);
+    compared, outcome, list, tried);
   if (!stats.lessons) {
     fill(list, empty("No lessons yet", "Search for something, and mark the right documents: each mark is a lesson.", h("a", { class: "button primary", href: "#/search" }, "Search")));
     preview.disabled = publish.disabled = true;
     return;
   }
-  await lessons();
+  await Promise.all([lessons(), attempts(), candidate()]);
+}
+
+// ---- the candidate: compared by what people open, before it is published
+
+function comparing(one, comparisons, again) {
+  if (!one) return null;
+  const run = (work, text) => async () => {
+    try {
+      await work();
+      toast(text);
+    } catch (error) {
+      toast(error.message);
+    }
+    again();
+  };
+  const found = comparisons.filter((known) => known.other === one.number);
+  const result = (known) => h("p", {}, h("b", {}, `${known.mode}: `), `${several(known.impressions, "search").replace("searchs", "searches")}, ${known.losses} speak for it, ${known.wins} for ${epochName(known.epoch)}. `,
+    known.winner === null ? h("span", { class: "quiet" }, "It cannot be told yet who wins.") : h("b", {}, `${epochName(known.winner)} wins.`));
+  return h("div", { class: "card stack" }, h("h2", {}, "Candidate ", h("span", { class: "badge" }, "not published")),
+    h("p", {}, one.report.reason), found.length ? found.map(result) : h("p", { class: "quiet" }, "Nobody has opened a document of a mixed search yet. Search has a box for it; applications send ", h("code", {}, 'compare: "candidate"'), "."),
+    may("admin") ? h("div", { class: "row" }, h("button", { class: "button primary", onclick: run(() => post("candidate/publish"), "The candidate is published.") }, "Publish the candidate"),
+      h("button", { class: "button", onclick: run(() => remove("candidate", {}), "The candidate is dropped.") }, "Drop it")) : null);
+}
+
+// ---- what was tried lately, also by the service itself, and why it was not published
+
+function pastAttempts(jobs) {
+  const done = jobs.filter((one) => one.ended !== null && !one.dry_run).slice(0, 8);
+  if (!done.length) return null;
+  const outcome = (one) => (one.error ? h("span", { class: "badge down" }, "failed") : one.report.published ? h("span", { class: "badge up" }, `epoch ${one.report.epoch}`) : h("span", { class: "badge" }, "not published"));
+  return h("section", { class: "card" }, h("h2", {}, "Lately"), h("ul", { class: "list" }, done.map((one) => h("li", {}, outcome(one), " ", one.error ?? one.report.reason, h("span", { class: "quiet small" }, ` ${when(one.ended)}`)))));
 }
 
 function table(found, known) {
@@ -57,11 +101,12 @@ function table(found, known) {
 
 // ---- what a dry run, or a publish, says
 
-function report({ report: told, preview, dry_run: dry }) {
+function report({ report: told, preview, dry_run: dry }, stage) {
   const title = dry ? "Preview: nothing is published" : told.published ? `Published as epoch ${told.epoch}` : "Not published";
   const rows = [["Taught questions", told.taught], ["Similar ones, held out", told.held_out], ["Unrelated questions", told.unrelated]].filter(([, one]) => one);
   return h("div", { class: "card stack" }, h("h2", {}, title), h("p", {}, told.reason.replace(/^dry run: /, "")),
-    rows.length ? h("div", { class: "gains" }, rows.map(([name, one]) => gain(name, one))) : null, refused(told), preview && changes(preview));
+    rows.length ? h("div", { class: "gains" }, rows.map(([name, one]) => gain(name, one))) : null, refused(told), preview && changes(preview),
+    stage ? h("div", { class: "row" }, h("button", { class: "button", onclick: stage, title: "Keep it beside what is published, and see which of the two people prefer" }, "Compare it first")) : null);
 }
 
 function gain(name, { before, after, queries }) {

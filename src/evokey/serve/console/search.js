@@ -1,13 +1,13 @@
 // Search: passages, what moved and why, teaching by one click; and the first steps with an empty memory.
 
-import { ask, get, isLayer, may, post } from "./api.js";
+import { ask, get, getCandidate, isLayer, may, post } from "./api.js";
 import { clip, empty, failure, figure, fill, h, highlight, loading, several, toast, when } from "./dom.js";
 import { welcome } from "./welcome.js";
 
 const REASONS = ["wrong document", "outdated", "not in the documents", "bad answer"];
 
 export async function open(place, query) {
-  const stats = await get("stats");
+  const [stats, candidate] = await Promise.all([get("stats"), getCandidate()]);
   if (!stats.documents && !isLayer()) {
     welcome(place, () => open(place, query));
     return;
@@ -17,23 +17,27 @@ export async function open(place, query) {
   const input = h("input", { id: "query", type: "search", value: said, placeholder: "Ask a question", autocomplete: "off", "aria-label": "Question", maxlength: "2000" });
   const compare = h("input", { type: "checkbox", id: "compare", checked: query.has("compare"), disabled: !stats.epoch });
   const answer = h("input", { type: "checkbox", id: "answer", checked: query.has("answer") });
+  const mix = h("input", { type: "checkbox", id: "mix", checked: query.has("mix") && candidate !== null });
   const go = (event) => {
     event?.preventDefault();
     if (!input.value.trim()) return input.focus();
     const next = new URLSearchParams({ q: input.value.trim() });
     if (compare.checked) next.set("compare", "1");
     if (answer.checked) next.set("answer", "1");
+    if (mix.checked) next.set("mix", "1");
     const hash = `#/search?${next}`;
     if (location.hash === hash) window.dispatchEvent(new Event("hashchange"));
     else location.hash = hash;
   };
   compare.addEventListener("change", () => input.value.trim() && go());
   answer.addEventListener("change", () => input.value.trim() && go());
+  mix.addEventListener("change", () => input.value.trim() && go());
   const form = h("form", { class: "searchbar", role: "search", onsubmit: go },
     h("div", { class: "field" }, input, h("button", { class: "button primary" }, "Search")),
     h("div", { class: "row options" },
       h("label", { class: "check", title: stats.epoch ? "" : "Nothing has been learned yet" }, compare, "Before and after, side by side"),
       isLayer() ? null : h("label", { class: "check" }, answer, "Write an answer"),
+      candidate && h("label", { class: "check", title: "Which of them you open says which is better" }, mix, "Mix in the candidate"),
       h("span", { class: "quiet small push" }, `${isLayer() ? "beside your search" : several(stats.documents, "document")}, epoch ${stats.epoch}`)));
   fill(place, h("h1", { class: "hidden" }, "Search"), form, results);
   if (!said) {
@@ -43,14 +47,14 @@ export async function open(place, query) {
     return;
   }
   const ending = new AbortController();
-  const keys = await run(results, said, { compare: compare.checked && stats.epoch > 0, answer: answer.checked, epoch: stats.epoch }, ending.signal);
+  const keys = await run(results, said, { compare: compare.checked && stats.epoch > 0, answer: answer.checked, mix: mix.checked, epoch: stats.epoch }, ending.signal);
   return () => (ending.abort(), keys?.());
 }
 
 async function run(results, said, options, signal) {
   fill(results, loading(4));
   try {
-    const asked = [post("search", { query: said, k: 10 }, signal)];
+    const asked = [post("search", { query: said, k: 10, ...(options.mix ? { compare: "candidate" } : {}) }, signal)];
     if (options.compare || options.epoch) asked.push(post("search", { query: said, k: 10, epoch: 0, keep: false }, signal));
     const [now, before] = await Promise.all(asked);
     const written = options.answer ? h("section", { class: "card answer", "aria-label": "Answer", "aria-live": "polite" }) : null;
@@ -82,7 +86,7 @@ function nothing(said, now) {
 
 function cards(said, now, before) {
   const ranks = new Map((before?.hits ?? []).map((hit, place) => [hit.id, place + 1]));
-  return h("ol", { class: "hits", id: "hits" }, now.hits.map((hit, place) => card(said, hit, place + 1, before && (ranks.get(hit.id) ?? null))));
+  return h("ol", { class: "hits", id: "hits" }, now.hits.map((hit, place) => card(said, hit, place + 1, before && (ranks.get(hit.id) ?? null), now.query_id)));
 }
 
 function moved(rank, before) {
@@ -93,7 +97,12 @@ function moved(rank, before) {
   return h("span", { class: `badge ${up ? "up" : "down"}`, title: `was ${before}. before anything was taught` }, `${up ? "▲" : "▼"} ${Math.abs(before - rank)}`);
 }
 
-function card(said, hit, rank, before) {
+// Whoever opens a document says something about the epochs that are compared.
+function opened(queryId, id) {
+  return queryId ? () => void post("clicks", { query_id: queryId, document: id }).catch(() => {}) : null;
+}
+
+function card(said, hit, rank, before, queryId) {
   const why = h("div", { class: "why" });
   const explain = h("button", { class: "button plain", "aria-expanded": "false", onclick: () => toggle(explain, why, said, hit.id) }, "Why?");
   const teaching = may("teach") ? teach(said, hit.id) : null;
@@ -102,7 +111,7 @@ function card(said, hit, rank, before) {
     h("div", { class: "row top" },
       h("span", { class: "rank", "aria-hidden": "true" }, `${rank}`),
       h("div", { class: "grow" },
-        h("h2", {}, h("a", { href: `#/documents?${new URLSearchParams({ id: hit.id })}` }, hit.title || hit.id), where),
+        h("h2", {}, h("a", { href: `#/documents?${new URLSearchParams({ id: hit.id })}`, onclick: opened(queryId, hit.id) }, hit.title || hit.id), where),
         h("p", { class: "quiet small mono" }, hit.passage.name || hit.id)),
       moved(rank, before)),
     h("p", { class: "passage" }, highlight(clip(hit.passage.text), said)),

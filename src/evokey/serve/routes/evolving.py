@@ -6,13 +6,14 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from evokey.errors import InvalidInput
+from evokey.memory import Memory
 from evokey.serve.access import Access, Admin, Owner, Reader
-from evokey.serve.models import Evolve, Forget, JobOut, Number, Rollback
+from evokey.serve.models import Evolve, Fine, Forget, JobOut, Number, Rollback, Stage
 from evokey.serve.replies import RESPONSES, Refusal
-from evokey.types import Epoch, EpochDiff, Forgotten
+from evokey.types import Candidate, Epoch, EpochDiff, Forgotten
 
 router = APIRouter(prefix="/v1/collections/{collection}", responses=RESPONSES)
 NAMED = 50
@@ -67,6 +68,69 @@ def job(id: str, access: Owner) -> JobOut:
     if found is None:
         raise Refusal(404, "NotFound", "there is no such job; the newest 100 are remembered")
     return JobOut(**found.to_dict())
+
+
+# ---- the candidate: a proposal that is compared before it is published
+
+
+class CandidateOut(BaseModel):
+    number: int = Field(description="Below 0; comparisons name it so.")
+    after: int = Field(description="The epoch that it would follow.")
+    time: float
+    lessons: int
+    report: dict[str, Any]
+
+    @classmethod
+    def of(cls, one: Candidate) -> CandidateOut:
+        return cls(
+            number=one.number, after=one.after, time=one.time, lessons=one.lessons, report=one.report.to_dict()
+        )  # fmt: skip
+
+
+class Candidates(BaseModel):
+    candidate: CandidateOut | None
+
+
+class Published(BaseModel):
+    report: dict[str, Any]
+
+
+@router.post("/candidate", tags=["candidate"], status_code=201)
+def stage(body: Stage, access: Admin) -> Candidates:
+    """Keep what a dry run proposed as the candidate: search it with `epoch` or `compare` = candidate."""
+    draft = access.service.jobs.take_draft(access.collection, body.job)
+    staged = access.memory.stage(draft) if draft is not None and isinstance(access.memory, Memory) else None
+    if staged is None:
+        raise Refusal(409, "Conflict", "this is not the last dry run, or it no longer holds; evolve with dry_run again")
+    access.audit("stage candidate")
+    return Candidates(candidate=CandidateOut.of(staged))
+
+
+@router.get("/candidate", tags=["candidate"])
+def candidate(access: Owner) -> Candidates:
+    """The proposal that is compared now, if any."""
+    known = access.memory.candidate
+    return Candidates(candidate=None if known is None else CandidateOut.of(known))
+
+
+@router.post("/candidate/publish", tags=["candidate"])
+def publish_candidate(access: Admin) -> Published:
+    """Publish the candidate as it was compared, whatever lessons came since."""
+    report = access.memory.publish_candidate() if isinstance(access.memory, Memory) else None
+    if report is None:
+        raise Refusal(409, "Conflict", "there is no candidate, or it no longer holds; evolve with dry_run again")
+    access.audit("publish candidate")
+    access.service.learning.note_epoch(access.collection, report)
+    return Published(report=report.to_dict())
+
+
+@router.delete("/candidate", tags=["candidate"])
+def drop_candidate(access: Admin) -> Fine:
+    """Compare it no longer."""
+    if isinstance(access.memory, Memory):
+        access.memory.drop_candidate()
+    access.audit("drop candidate")
+    return Fine()
 
 
 @router.get("/epochs", tags=["evolving"])

@@ -6,16 +6,21 @@ import json
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.responses import StreamingResponse
 
-from evokey.errors import EvokeyError
+from evokey.errors import EvokeyError, InvalidInput
+from evokey.search.interleaving import PLACES, Team, interleave
 from evokey.serve.access import Access, Reader, Teacher
+from evokey.serve.collections import Collection
 from evokey.serve.models import AnswerOut, Ask, Click, Explain, Fine, HitOut, Rate, Results, Search
+from evokey.serve.options import CANDIDATE
 from evokey.serve.replies import RESPONSES, status_of
 from evokey.types import Answer, Explanation, Hit, Other, Rating
 
+CHANCE = np.random.default_rng()
 router = APIRouter(prefix="/v1/collections/{collection}", responses=RESPONSES)
 
 
@@ -23,24 +28,47 @@ router = APIRouter(prefix="/v1/collections/{collection}", responses=RESPONSES)
 def search(body: Search, access: Reader) -> Results:
     """The k best documents. No language model is called."""
     memory, where = access.memory, access.where(body.where)
+    epoch, compare = (_number(memory, one) for one in (body.epoch, body.compare))
+    asked: dict[str, Any] = {
+        "explore": body.explore,
+        "group": body.group,
+        "fold": body.fold,
+        "operators": body.operators,
+    }
     with access.service.tracer.retrieval(access.collection, body.query, body.k) as span:
-        hits = memory.search(
-            body.query, body.k, where, body.epoch, body.vector, explore=body.explore, group=body.group,
-            fold=body.fold, operators=body.operators, compare=body.compare,
-        )  # fmt: skip
+        hits = memory.search(body.query, body.k, where, epoch, body.vector, **asked)
+        mine, other = memory.epoch if epoch is None else epoch, None
+        if compare is not None:
+            theirs = memory.search(body.query, body.k, where, compare, body.vector, **asked)
+            hits, other = _interleave(Team(mine, hits), Team(compare, theirs), body.k)
         span.note(hits)
-    epoch = memory.epoch if body.epoch is None else body.epoch
     told = [HitOut.of(hit, body.text) for hit in hits]
-    return Results(query_id=_show(access, body, hits, epoch), epoch=epoch, hits=told)
+    return Results(query_id=_show(access, body, hits, mine, other), epoch=mine, hits=told)
 
 
-def _show(access: Access, body: Search, hits: Sequence[Hit], epoch: int) -> str | None:
+def _number(memory: Collection, named: int | str | None) -> int | None:
+    """The number of an epoch, by its name."""
+    if named is None or isinstance(named, int):
+        return named
+    if memory.candidate is None:
+        raise InvalidInput("there is no candidate; keep a dry run's proposal as one first: POST …/candidate")
+    return memory.candidate.number
+
+
+def _interleave(mine: Team, theirs: Team, k: int) -> tuple[list[Hit], Other]:
+    hits = interleave(mine, theirs, k, CHANCE)
+    brought, both = (tuple(hit.id for hit in hits if hit.epoch == who) for who in (theirs.epoch, None))
+    one, other = (tuple(hit.id for hit in team.hits[:PLACES]) for team in (mine, theirs))
+    return hits, Other("interleaved", theirs.epoch, brought, both, (one, other))
+
+
+def _show(access: Access, body: Search, hits: Sequence[Hit], epoch: int, other: Other | None) -> str | None:
     if not body.keep:
         return None
     _count(access, hits)
     if not access.service.options.keep_shown:
         return None
-    other = _other(access, body, hits)
+    other = other or _shadow(access, body)
     query_id = access.memory.show(body.query, hits, actor=access.actor(body.user), other=other, epoch=epoch)
     access.request.state.query_id = query_id
     return query_id
@@ -52,16 +80,16 @@ def _count(access: Access, hits: Sequence[Hit]) -> None:
         access.service.metrics.empty.labels(access.collection).inc()
 
 
-def _other(access: Access, body: Search, hits: Sequence[Hit]) -> Other | None:
-    """The other epoch of a search: interleaved, or in the shadow."""
-    if body.compare is not None:
-        theirs, both = (tuple(hit.id for hit in hits if hit.epoch == who) for who in (body.compare, None))
-        return Other("interleaved", body.compare, theirs, both)
-    shadow = access.service.options.shadow
-    if shadow is None or body.epoch is not None or body.vector is not None:
+def _shadow(access: Access, body: Search) -> Other | None:
+    """What an epoch finds that answers only to be recorded."""
+    named, memory = access.service.options.shadow, access.memory
+    if named is None or body.epoch is not None or body.vector is not None:
         return None
-    found = access.memory.search(body.query, body.k, access.where(body.where), shadow)
-    return Other("shadow", shadow, tuple(hit.id for hit in found))
+    if named == CANDIDATE and memory.candidate is None:
+        return None
+    shadow = _number(memory, named)
+    found = memory.search(body.query, body.k, access.where(body.where), shadow)
+    return Other("shadow", shadow or 0, tuple(hit.id for hit in found))
 
 
 @router.post(
