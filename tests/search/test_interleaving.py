@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 import numpy as np
 from conftest import Opener
 
-from evokey.search.interleaving import Team, credit, interleave
+from evokey.search.interleaving import Team, credit, find_orders, interleave
 from evokey.types import Document, Hit
 
 
-def hits(names: str) -> list[Hit]:
+def hits(names: Iterable[str]) -> list[Hit]:
     return [Hit(name, 1.0, Document(name, name)) for name in names]
 
 
@@ -62,3 +65,14 @@ def test_a_click_speaks_for_the_ranking_that_has_the_document_higher() -> None:
     assert credit(mine, theirs, tuple("abcd"))["c"] == credit(mine, mine, mine)["a"] == 0
     swapped = credit(theirs, mine, tuple("abcd"))
     assert {id: -said for id, said in credit(mine, theirs, tuple("abcd")).items()} == swapped
+
+
+def test_the_orders_are_those_that_interleaving_shows_as_often_as_it_does() -> None:
+    mine, theirs, chance = tuple("abcde"), tuple("bxacy"), np.random.default_rng(5)
+    likely = {order: share for share, order in find_orders(mine, theirs, ())}
+    seen = Counter(
+        tuple(hit.id for hit in interleave(Team(1, hits(mine)), Team(2, hits(theirs)), 10, chance))
+        for _ in range(4_000)
+    )
+    assert seen.keys() == likely.keys() and sum(likely.values()) == 1
+    assert all(abs(seen[order] / 4_000 - share) < 0.04 for order, share in likely.items())

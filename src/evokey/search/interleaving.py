@@ -60,7 +60,7 @@ def _compare(mine: Ids, theirs: Ids) -> tuple[dict[str, float], list[float]]:
     """How much higher the first ranking has each document; and the mean of that at each place."""
     better = {id: _gain(mine, id) - _gain(theirs, id) for id in (*mine, *theirs)}
     usual = [0.0] * PLACES
-    for likely, order in _orders(mine, theirs, ()):
+    for likely, order in find_orders(mine, theirs, ()):
         for place, id in enumerate(order):
             usual[place] += likely * better[id]
     return better, usual
@@ -70,8 +70,8 @@ def _gain(ranking: Ids, id: str) -> float:
     return 1 / math.log2(ranking.index(id) + 2) if id in ranking else 0.0
 
 
-def _orders(mine: Ids, theirs: Ids, order: Ids) -> Iterator[tuple[float, Ids]]:
-    """Every order that chance can show, with its probability."""
+def find_orders(mine: Ids, theirs: Ids, order: Ids) -> Iterator[tuple[float, Ids]]:
+    """Every order of the first places that chance can show, with its probability; order: what is there already."""
     best = [next((id for id in ranking if id not in order), None) for ranking in (mine, theirs)]
     found = [id for id in dict.fromkeys(best) if id is not None]
     if len(order) >= PLACES or not found:
@@ -79,4 +79,4 @@ def _orders(mine: Ids, theirs: Ids, order: Ids) -> Iterator[tuple[float, Ids]]:
         return
     ways = [tuple(found), tuple(reversed(found))] if len(found) > 1 else [tuple(found)]
     for way in ways:
-        yield from ((likely / len(ways), whole) for likely, whole in _orders(mine, theirs, order + way))
+        yield from ((likely / len(ways), whole) for likely, whole in find_orders(mine, theirs, order + way))
