@@ -58,7 +58,7 @@ ratings: $(VENV)/dev  ## What votes alone teach (docs/service.md); makes benchma
 	@$(BIN)/python benchmarks/ratings.py $(addprefix ../shared/data/,pubmedqa_l cranfield scifact nfcorpus locomo10 climate_fever_evidence) --out benchmarks/results/ratings.json
 
 comparing: $(VENV)/dev  ## Compare epochs by simulated clicks (docs/service.md); makes benchmarks/results/comparing.json (minutes; needs the data sets)
-	@$(BIN)/python benchmarks/comparing.py $(addprefix ../shared/data/,scifact cranfield) --each 50 --out benchmarks/results/comparing.json
+	@$(BIN)/python benchmarks/comparing.py $(addprefix ../shared/data/,scifact cranfield nfcorpus) --out benchmarks/results/comparing.json
 
 load: $(VENV)/dev  ## The service under load (docs/service.md); makes benchmarks/results/load.json (6 minutes; needs the data sets)
 	@$(BIN)/python benchmarks/load.py ../shared/data/scifact --out benchmarks/results/load.json

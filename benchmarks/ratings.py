@@ -7,8 +7,8 @@ teaching query is asked by three of thirty users. Five documents are shown; an a
 or else the first. A user votes up if the citations are right, down if not; one in five users always votes the other
 way. Nobody reviews. Then the memory evolves once. Measured is nDCG@10 of plain search, before and after.
 
-The threshold: gold answers of PubMedQA (which cite nothing) against the five passages that their question finds. A
-passage is credited if it has so many of the words of one of the answer's sentences.
+The threshold: gold answers of PubMedQA and LoCoMo (which cite nothing) against what their question finds. Each sentence
+of an answer credits what has most of its words, if that is so many of them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ from typing import Any
 import evokey
 from evokey.bench.data import Dataset, load
 from evokey.bench.runs import write_json
-from evokey.loop.rating import MATCH, matches
+from evokey.loop.rating import MATCH, find_origins
 from evokey.types import Answer
 
 USERS, WRONG, ASKED = 30, 0.2, 3
 SHOWN = 5
+ANSWERED, ANSWERS = ("pubmedqa_l", "locomo10"), 1_000
+"""Sets with gold answers, by which the threshold is chosen; and how many of them are taken."""
+PARTS = ("passages", "documents")
 THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 Questions = Mapping[str, Mapping[str, int]]
 """Text of a query → right documents with their grades."""
@@ -44,9 +47,10 @@ def main() -> None:
     found: dict[str, Any] = json.loads(said.out.read_text()) if said.out.exists() else {}
     for folder in said.sets:
         name = folder.name
-        if name == "pubmedqa_l":
-            found["threshold"] = {"chosen": MATCH, "rows": threshold(load(folder))}
-        elif name not in found.setdefault("sets", {}):
+        if name in ANSWERED:
+            known = found.setdefault("threshold", {"chosen": MATCH})
+            known[name] = known.get(name) or threshold(load(folder))
+        if name != "pubmedqa_l" and name not in found.setdefault("sets", {}):
             rows = [measure(load(folder), seed) for seed in range(said.seeds)]
             found["sets"][name] = mean(rows)
         found["settings"] = {"users": USERS, "wrong": WRONG, "asked": ASKED, "shown": SHOWN, "seeds": said.seeds}
@@ -113,22 +117,31 @@ def score(memory: evokey.Memory, questions: Questions) -> float:
     return fmean(values)
 
 
-def threshold(data: Dataset) -> list[dict[str, float]]:
-    """Of what is credited, how much is right; and of the answers, how many credit their own document."""
-    found = {one: [0, 0, 0] for one in THRESHOLDS}
+def threshold(data: Dataset) -> dict[str, list[dict[str, float]]]:
+    """Of what answers without citations credit, how much is right; and of the answers, how many credit a right
+    document: by the passages that were found, as the service does, and by whole documents, as frameworks do."""
+    asked = [id for id in data.judged if data.answers.get(id)][:ANSWERS]
+    counts = {(part, one): [0, 0, 0] for part in PARTS for one in THRESHOLDS}
     with tempfile.TemporaryDirectory() as folder, evokey.open(Path(folder) / "kb") as memory:
         memory.add(data.documents)
-        for id, right in data.judged.items():
+        for id in asked:
+            right = {doc for doc, grade in data.judged[id].items() if grade > 0}
             hits = memory.search(data.queries[id], SHOWN)
-            for one, counts in found.items():
-                credited = [hit.id for hit in hits if matches(data.answers[id][0], hit.passage.text, one)]
-                own = sum(name in right for name in credited)
-                counts[0], counts[1], counts[2] = counts[0] + len(credited), counts[1] + own, counts[2] + 1
-    return [
-        {"threshold": one, "answers": asked, "credited": credited,
-         "right": round(own / credited, 4) if credited else 1.0, "credits its own": round(own / asked, 4)}
-        for one, (credited, own, asked) in found.items()
-    ]  # fmt: skip
+            for (part, one), found in counts.items():
+                texts = {hit.id: hit.passage.text if part == "passages" else hit.document.text for hit in hits}
+                credited = set(find_origins(data.answers[id][0], texts, one))
+                own = credited & right
+                found[:] = [found[0] + len(credited), found[1] + len(own), found[2] + bool(own)]
+    return {part: [_row(one, len(asked), counts[part, one]) for one in THRESHOLDS] for part in PARTS}
+
+
+def _row(threshold: float, answers: int, counts: Sequence[int]) -> dict[str, float]:
+    credited, right, own = counts
+    share = round(right / credited, 4) if credited else 1.0
+    return {
+        "threshold": threshold, "answers": answers, "credited": credited, "right": share,
+        "credits its own": round(own / answers, 4),
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -34,13 +34,13 @@ def comparing() -> str:
     told = read("comparing.json")
     rows = []
     for name, one in told["sets"].items():
-        null, held = one["null"], one["held-out queries"]
+        null, blind, held = one["null"], one["blind"], one["held-out queries"]
         few = [f"{one[f'all queries, {gain}']['power']:.0%}" for gain in ("5%", "20%")]
-        wins = f"{null['wins']} of {null['comparisons']}"
-        rows.append([NAMES[name], wins, f"{held['gain']:+.1%}", f"{held['power']:.0%}", *few])
-    null = told["null"]
-    rows.append(["together", f"{null['wins']} of {null['comparisons']} ({null['share']:.1%})", "", "", "", ""])
-    heads = ["wins without a difference", "gain on held-out queries", "power there", "few queries: +5 %", "+20 %"]
+        wins = [f"{kind['wins']} of {kind['comparisons']}" for kind in (null, blind)]
+        rows.append([NAMES[name], *wins, f"{held['gain']:+.1%}", f"{held['power']:.0%}", *few])
+    both = [f"{one['wins']} of {one['comparisons']} ({one['share']:.1%})" for one in (told["null"], told["blind"])]
+    rows.append(["together", *both, "", "", "", ""])
+    heads = ["wins without a difference", "wins by blind clicks", "gain on held-out queries", "power there", "few queries: +5 %", "+20 %"]
     return table(["set", *heads], rows)
 
 

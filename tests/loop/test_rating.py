@@ -10,7 +10,7 @@ from conftest import Opener, ranking
 import evokey
 from evokey.errors import InvalidInput, UnknownResult
 from evokey.ledger import shown as shown_
-from evokey.loop.rating import citations, matches
+from evokey.loop.rating import citations, find_origins
 from evokey.types import Answer, Document, Hit
 
 QUESTION = "who wrote this line"
@@ -50,7 +50,14 @@ def test_without_citations_an_upvote_credits_what_a_sentence_matches_or_nothing(
 
 
 def test_few_words_match_nothing() -> None:
-    assert not matches("It shows who.", "it shows who did it")
+    assert find_origins("It shows who.", {"a": "it shows who did it"}) == []
+
+
+def test_a_sentence_credits_what_has_most_of_its_words_and_nothing_else() -> None:
+    texts = {"some": "who changed lines of code", "most": "it shows who last changed each line of a file", "none": "a"}
+    assert find_origins("It shows who last changed each line.", texts) == ["most"]
+    both = "It shows who last changed each line. Somebody changed these lines of code."
+    assert find_origins(both, texts) == ["some", "most"]
 
 
 def test_the_voter_may_name_what_was_right_but_only_of_what_was_shown(memory: evokey.Memory) -> None:
