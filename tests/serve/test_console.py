@@ -30,6 +30,9 @@ COLOURS = [
 """Colours of texts, and what is behind them."""
 
 
+expect.set_options(timeout=30_000)  # to learn, a process starts
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:

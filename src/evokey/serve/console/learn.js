@@ -42,7 +42,13 @@ export async function open(place) {
   const tried = h("section", {});
   const attempts = () => show(tried, () => get("jobs"), ({ jobs }) => pastAttempts(jobs));
   const compared = h("section", { "aria-live": "polite" });
-  const candidate = async () => fill(compared, comparing(await getCandidate(), (await get("comparisons")).comparisons, candidate));
+  const candidate = async () => {
+    try {
+      fill(compared, comparing(await getCandidate(), (await get("comparisons")).comparisons, candidate));
+    } catch (error) {
+      fill(compared, failure(error, candidate));
+    }
+  };
   const last = epochs.at(-1);
   const lessons = () => show(list, () => get("lessons", { count: 50 }), ({ lessons: found }) => table(found, last.lessons_to));
   const summary = stats.pending
@@ -70,7 +76,7 @@ function comparing(one, comparisons, again) {
     } catch (error) {
       toast(error.message);
     }
-    again();
+    await again();
   };
   const found = comparisons.filter((known) => known.other === one.number);
   const result = (known) => h("p", {}, h("b", {}, `${known.mode}: `), `${several(known.impressions, "search").replace("searchs", "searches")}, ${known.losses} speak for it, ${known.wins} for ${epochName(known.epoch)}. `,
