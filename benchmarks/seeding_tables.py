@@ -31,8 +31,8 @@ def seeding_written() -> str:
         written, dropped = one["written"], one["written"]["dropped"]
         told = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items(), key=lambda one: -one[1]))
         kept = f"{written['kept']} ({written['found_first']} found first)"
-        rows.append([name, str(written["passages"]), f"{one['seconds_per_passage']:.0f} s", kept, told])
-    return table(["set", "passages", "time for each", "kept", "dropped"], rows)
+        rows.append([name, str(written["passages"]), kept, told])
+    return table(["set", "passages", "kept", "dropped"], rows)
 
 
 def _cells(one: dict[str, Any]) -> list[str]:

@@ -72,10 +72,17 @@ def bench(
             "(lessons from one cluster of queries), stream (batches) or curve (1 to 300 lessons)."
         ),
     ] = "holdout",
-    rate: Annotated[list[str] | None, typer.Option(help="Shares of the queries that teach. Default: 0.5.")] = None,
-    seeds: Annotated[int, typer.Option(help="Number of random splits.")] = 3,
+    rate: Annotated[
+        list[str] | None, typer.Option(help="Share of the questions that teach; the others are tested. Default: 0.5.")
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(help="Number of random splits into questions that teach and questions that are tested.")
+    ] = 3,
     first_seed: Annotated[int, typer.Option(min=0, help="Seed of the first split; the others follow.")] = 0,
-    units: Annotated[str | None, typer.Option(help="Also teach these recorded expansions.")] = None,
+    units: Annotated[
+        str | None,
+        typer.Option(help="Also teach these recorded expansions: a file of DATA/expansions, without .jsonl."),
+    ] = None,
     wrong: Annotated[
         int,
         typer.Option(min=0, help="Lessons also name the wrong documents among so many first hits."),
@@ -97,7 +104,9 @@ def bench(
     judge: Annotated[
         str | None, typer.Option(help="Model that grades answers from 0 to 100. Default: the one that answers.")
     ] = None,
-    split: Annotated[str, typer.Option(help="Split whose queries are tested.")] = "test",
+    split: Annotated[
+        str, typer.Option(help="Split of the data set whose questions are tested: test, dev, train.")
+    ] = "test",
     out: Annotated[Path, typer.Option(help="Folder for results; existing results are not measured again.")] = Path(
         "bench-output"
     ),
@@ -108,9 +117,10 @@ def bench(
     tables: Annotated[Path | None, typer.Option(help="Only write tables and figures of this results folder.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how much is learned: all systems get the same lessons and the same test queries.
+    """Compare systems on data sets with judged questions: some questions teach, the others are tested.
 
-    The same as `evokey bench DATA…`; `evokey bench speed` measures speed.
+    The same as `evokey bench DATA…`. All systems get the same lessons and the same test questions. To measure a memory
+    of your own, no data set is needed: `evokey bench --at DIR`.
     """
     with screen.report_errors(as_json):
         from evokey.bench import runs
