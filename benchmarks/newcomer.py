@@ -1,11 +1,11 @@
 """A newcomer's run, timed: each page of "Start" and "Integrations", in an empty virtual environment.
 
-    python benchmarks/newcomer.py DIST [--out FILE] [--most N]
+    python benchmarks/newcomer.py DIST [--out FILE] [--most N] [--uv]
 
 DIST holds the wheels of evokey and of its integrations (`make newcomer` builds them); they stand in for the package
 index, which has not got them yet. Everything else comes from the index that pip knows. Installed is what the page's own
 `pip install` lines say (evokey alone if it has none); then tests/pages/page.py runs all code of the page. What is in
-FILE is not run again, and --most limits how many pages are run now.
+FILE is not run again, and --most limits how many pages are run now. --uv installs by uv in place of pip.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def installs(page: Path) -> list[str]:
     return said or ["evokey"]
 
 
-def run(name: str, dist: Path) -> dict[str, Any]:
+def run(name: str, dist: Path, uv: bool) -> dict[str, Any]:
     page, before = ROOT / "docs" / f"{name}.md", RUNNER / "before" / f"{name}.py"
     wanted = installs(page)
     with tempfile.TemporaryDirectory() as place:
@@ -51,6 +51,8 @@ def run(name: str, dist: Path) -> dict[str, Any]:
         constraint = folder / "constraints.txt"
         constraint.write_text(CPU + "\n", "utf-8")
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--find-links", dist]
+        if uv:
+            pip = ["uv", "pip", "install", "--quiet", "--python", python, "--find-links", dist]
         call([*pip, "--constraint", constraint, *wanted], folder)
         installed = time.perf_counter() - start
         size = sum(path.stat().st_size for path in (folder / "venv").rglob("*") if path.is_file())
@@ -59,7 +61,7 @@ def run(name: str, dist: Path) -> dict[str, Any]:
         start = time.perf_counter()
         said = call([python, RUNNER / "page.py", page, folder / "here", "--skip-install", *more], folder)
         return {
-            "install": wanted, "install_seconds": round(installed, 1), "megabytes": round(size / 1e6),
+            "install": wanted, "installer": "uv" if uv else "pip", "install_seconds": round(installed, 1), "megabytes": round(size / 1e6),
             "run_seconds": round(time.perf_counter() - start, 1), "blocks": len(json.loads(said.splitlines()[-1])),
         }  # fmt: skip
 
@@ -78,10 +80,11 @@ def main() -> None:
     parser.add_argument("dist", type=Path)
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "newcomer.json")
     parser.add_argument("--most", type=int, default=len(PAGES))
+    parser.add_argument("--uv", action="store_true")
     given = parser.parse_args()
     found = json.loads(given.out.read_text("utf-8")) if given.out.exists() else {"pages": {}}
     for name in [name for name in PAGES if name not in found["pages"]][: given.most]:
-        found["pages"][name] = run(name, given.dist.resolve())
+        found["pages"][name] = run(name, given.dist.resolve(), given.uv)
         machine = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
         given.out.write_text(json.dumps({**found, "machine": machine}, indent=1) + "\n", "utf-8")
         print(name, json.dumps(found["pages"][name]), flush=True)
