@@ -38,11 +38,12 @@ def package() -> str:
 
 def newcomer() -> str:
     rows = [
-        [f"[{name}]({name}.md)", f"`{' '.join(one['install'])}`", f"{one['megabytes']:,}",
-         f"{one['install_seconds']:.0f} ({one.get('installer', 'pip')})", f"{one['run_seconds']:.0f}"]
+        [f"[{name}]({name}.md)", f"`{' '.join(one['install'])}`", f"{one['megabytes']:,}", one["installer"],
+         f"{one['install_processor_seconds']:.0f} ({one['install_seconds']:.0f})",
+         f"{one['run_processor_seconds']:.0f} ({one['run_seconds']:.0f})"]
         for name, one in read("newcomer.json")["pages"].items()
     ]  # fmt: skip
-    return table(["page", "installed", "megabytes", "seconds to install", "seconds to run its code"], rows)
+    return table(["page", "installed", "megabytes", "by", "seconds to install", "seconds to run its code"], rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {"imports": imports, "package": package, "newcomer": newcomer}
