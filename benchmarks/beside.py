@@ -1,12 +1,14 @@
 """Beside another search: how much of a memory's gain a layer keeps that sees only the engine's ids and scores.
 
-    python benchmarks/beside.py DATA_DIR --out FILE [--only SET …] [--engine bm25 hybrid] [--seeds 3]
+    python benchmarks/beside.py DATA_DIR --out FILE [--only SET …] [--engine bm25 hybrid] [--seeds 3] [--first-seed 0]
+                                                    [--again] [--indexes DIR]
 
 The engine is an untaught index: BM25 alone, or the default hybrid. Half of a set's questions teach, once the memory
 itself (embedded) and once a layer beside the untaught one; both are asked the same other half. Questions that share a
 right document with a taught one are reported apart from those that share none (unrelated), and from questions of
 another set, which another index answers behind the same search function (elsewhere). A run that is in FILE already is
-not made again.
+not made again; with --again, its layer is, and what the memory reached is taken from FILE. --indexes keeps untaught
+indexes.
 """
 
 from __future__ import annotations
@@ -110,31 +112,45 @@ def _pairs(engine: evokey.Memory, query: str, k: int) -> list[tuple[str, float]]
     return [(hit.id, hit.score) for hit in engine.search(query, k)]
 
 
-def run(lab: Lab, other: Lab, seed: int, folder: Path) -> dict[str, Any]:
+def teach_memory(
+    lab: Lab, second: evokey.Memory, groups: Groups, taught: Sequence[Mapping[str, Any]]
+) -> tuple[Mapping[str, float | None], float]:
+    """What a memory with all documents reaches, and the seconds of its evolve."""
+    with lab.memory() as embedded:
+        embedded.feedback_many(taught)
+        began = time.perf_counter()
+        embedded.evolve()
+        seconds = time.perf_counter() - began
+        return quality(engine_of(embedded, second, groups), groups), seconds
+
+
+def take_memory(known: Mapping[str, Any]) -> tuple[Mapping[str, float | None], float]:
+    return {name: values[1] for name, values in known["quality"].items()}, known["evolve_seconds"][0]
+
+
+def run(labs: Sequence[Lab], seed: int, folder: Path, known: Mapping[str, Any] | None) -> dict[str, Any]:
+    """known: an earlier run with the same seed, of which the memory's part is taken."""
+    lab, other = labs
     split = protocols.split(lab.data, "holdout", rate=0.5, seed=seed, most=MOST)
     split = protocols.Split(tuple(map(strip, split.taught)), tuple(map(strip, split.tested)))
     said = {one.text for one in (*split.taught, *split.tested)}
     foreign = [strip(one) for one in protocols.shuffle(protocols.questions(other.data), seed)]
     groups = {**split.groups(), "elsewhere": [one for one in foreign if one.text not in said][:ELSEWHERE]}
     taught = lessons(split.taught)
-    with lab.memory() as engine, other.memory() as second, lab.memory() as embedded:
+    with lab.memory() as engine, other.memory() as second:
         search = engine_of(engine, second, groups)
         before = quality(search, groups)
-        embedded.feedback_many(taught)
-        began = time.perf_counter()
-        embedded.evolve()
-        seconds = [time.perf_counter() - began]
-        after = quality(engine_of(embedded, second, groups), groups)
         with evokey.beside(search, folder) as layer:
             layer.feedback_many(taught)
             began = time.perf_counter()
             report = layer.evolve()
-            seconds.append(time.perf_counter() - began)
+            seconds = time.perf_counter() - began
             learned = quality(layer.search, groups)
+        after, embedded = teach_memory(lab, second, groups, taught) if known is None else take_memory(known)
     return {
         "quality": {name: [before[name], after[name], learned[name]] for name in groups},
         "questions": {name: len(some) for name, some in groups.items()},
-        "evolve_seconds": [round(one, 2) for one in seconds],
+        "evolve_seconds": [round(embedded, 2), round(seconds, 2)],
         "report": {key: value for key, value in report.to_dict().items() if key in ("choice", "weights", "reach")},
     }
 
@@ -155,22 +171,25 @@ def main() -> None:
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--engine", nargs="+", default=ENGINES, choices=ENGINES)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--indexes", type=Path)
     options = parser.parse_args()
     names, loaded = sets(options.data), dict[str, Dataset]()
     found: dict[str, Any] = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
 
     def lab(name: str, engine: str, place: Path) -> Lab:
         loaded[name] = loaded.get(name) or load(str(options.data / name))
-        return Lab(loaded[name], engine, place)
+        return Lab(loaded[name], engine, options.indexes or place)
 
     with tempfile.TemporaryDirectory() as scratch:
         for number, (name, engine) in enumerate((name, engine) for name in names for engine in options.engine):
-            for seed in range(options.seeds):
+            for seed in range(options.first_seed, options.first_seed + options.seeds):
                 key, other = f"{name} {engine} {seed}", next(one for one in names if one != name)
-                if key in found or (options.only and name not in options.only):
+                if (key in found and not options.again) or (options.only and name not in options.only):
                     continue
                 labs = [lab(one, engine, Path(scratch)) for one in (name, other)]
-                found[key] = run(*labs, seed, Path(scratch) / f"layer-{number}-{seed}")
+                found[key] = run(labs, seed, Path(scratch) / f"layer-{number}-{seed}", found.get(key))
                 write_json(options.out, found, indent=1)
                 show(key, found[key])
             key = f"speed {name} {engine}"

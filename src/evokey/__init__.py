@@ -19,7 +19,8 @@ from evokey.types import (
 )
 
 if TYPE_CHECKING:
-    from evokey.layer.layer import Layer, beside
+    from evokey.layer.layer import Layer
+    from evokey.layer.opening import beside
 
 __version__ = "0.1.0"
 __all__ = [
@@ -46,6 +47,6 @@ def __getattr__(name: str) -> Any:
     """Imported when first asked for: who opens a memory does not pay for it."""
     if name not in ("Layer", "beside"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from evokey.layer import layer
+    from evokey.layer import opening
 
-    return getattr(layer, name)
+    return getattr(opening, name)

@@ -67,6 +67,16 @@ def test_the_gate_learns_what_tells_related_questions_from_others() -> None:
     assert (probability(fit(signals, np.ones(400, bool)), signals) > 0.99).all()
 
 
+def test_a_signal_that_is_the_same_for_all_questions_has_no_say() -> None:
+    """Beside an engine the best result always has the share 1; where it finds nothing, 0."""
+    chance = np.random.default_rng(4)
+    signals = chance.random((80, SIGNALS))
+    signals[:, 3] = 1.0 + 1e-12 * chance.random(80)
+    weights = fit(signals, signals[:, 0] > 0.5)
+    assert weights[4] == 0.0
+    assert max(map(abs, weights)) < 50
+
+
 def test_hidden_texts_are_not_looked_at() -> None:
     known = Taught.of(np.array([0, 1, 2]), np.array([0, 0, 1]))
     likeness, base, best = np.array([0.9, 0.4, 0.6]), np.array([0.5, 0.3]), np.array([0.7, 0.5, 0.3])

@@ -106,9 +106,8 @@ def existing(at: Path | Address) -> evokey.Memory:
 
 def existing_or_layer(at: Path | Address) -> evokey.Memory | evokey.Layer:
     """The memory; or the layer beside a search function, which is not at hand here."""
-    if isinstance(at, Address) or not (place(at) / FILE).exists() or not load(place(at) / FILE).get("beside"):
-        return existing(at)
-    return evokey.beside(None, at)
+    file = folder_of(at) / FILE
+    return evokey.beside(None, at) if file.exists() and load(file).get("beside") else existing(at)
 
 
 def reader_of(memory: evokey.Memory | evokey.Layer, said: list[str] | None) -> dict[str, Any]:

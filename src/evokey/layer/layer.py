@@ -20,21 +20,23 @@ from typing import Any, NamedTuple, Self
 from evokey import checks
 from evokey import settings as settings_
 from evokey.erasure import Erasure, Place
-from evokey.errors import InvalidInput, MemoryClosed, storing
+from evokey.errors import InvalidInput, MemoryClosed
 from evokey.forgetting.forget import Forgetter
 from evokey.forgetting.places import KeptFile, TaughtTexts
 from evokey.inspect import backup
 from evokey.layer import inspecting
 from evokey.layer.credit import FEEDBACK, LayerCredit, make_lesson
-from evokey.layer.engine import DEPTH, Allowed, Engine, Search
+from evokey.layer.engine import DEPTH, Engine
 from evokey.layer.learned import Learned
 from evokey.layer.likeness import Comparison
-from evokey.layer.pools import EnginePools
+from evokey.layer.pools import EnginePools, PoolEntry
 from evokey.layer.publisher import LayerPublisher
 from evokey.ledger.ledger import Ledger
+from evokey.ledger.repeating import idempotent, repeated
+from evokey.ledger.shared import Shared
 from evokey.loop.audience import Audience
 from evokey.loop.rating import Rater
-from evokey.registry import Described
+from evokey.postgres.address import Address
 from evokey.settings import Settings
 from evokey.types import (
     Document,
@@ -54,43 +56,6 @@ STATES = 4
 """Epochs that are kept composed."""
 
 
-def beside(
-    search: Search | None,
-    at: str | Path,
-    *,
-    allowed: Allowed | None = None,
-    encoder: Described | Sequence[Described] | None = None,
-    shared_feedback: bool | None = None,
-    allow: Sequence[str] = (),
-    now: Callable[[], float] = time.time,
-) -> Layer:
-    """Open the layer in a directory, or make it on first use: it learns beside `search`, whatever that is.
-
-    `search(query, k, **filters)` returns ids and scores, best first (docs/beside.md has the shapes). `allowed(ids,
-    **filters)` returns those of the ids that exist and that the caller may see: it is asked before an id is added that
-    the search itself did not return. Without it, nothing is added for a caller who passes filters. The encoders compare
-    questions (bm25 and wordllama, unless others are named when the layer is made). Without a search function (None) all
-    but searching works. `shared_feedback` and `allow` are as in evokey.open.
-    """
-    if search is not None and not callable(search):
-        raise InvalidInput(f"search is a function of a query and k, not {checks.shown(search)}")
-    if allowed is not None and not callable(allowed):
-        raise InvalidInput(f"allowed is a function of a list of ids, not {checks.shown(allowed)}")
-    given = {"encoder": encoder, "shared_feedback": shared_feedback}
-    said = {name: value for name, value in given.items() if value is not None}
-    folder, settings = settings_.resolve(Path(at), {**said, "beside": True}, allow)
-    with storing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    layer = Layer(folder, settings, Engine(search, allowed), now=now)
-    try:
-        with storing(folder):
-            settings_.write_new(folder, settings)
-    except BaseException:
-        layer.close()
-        raise
-    return layer
-
-
 class Heard(NamedTuple):
     """What somebody says of documents for a query, checked."""
 
@@ -107,14 +72,23 @@ class Layer(Audience):
     """A search function that learns. Use as a context manager, or close it."""
 
     def __init__(
-        self, folder: Path, settings: Settings, engine: Engine, *, now: Callable[[], float] = time.time
+        self,
+        folder: Path,
+        settings: Settings,
+        engine: Engine,
+        *,
+        now: Callable[[], float] = time.time,
+        database: Shared | None = None,
     ) -> None:
+        """database: where the layer is, if it is shared; the folder then holds what is derived from it on this
+        machine."""
+        self._address: Address | None = None if database is None else database.address
         self._folder, self._engine, self._now = folder, engine, now
         self._comparisons = [
             Comparison.of(one.name, settings_.build_encoder(settings, one), folder / "keys" / one.name)
             for one in settings.retrievers
         ]
-        self.ledger = Ledger(folder)
+        self.ledger = Ledger(folder if database is None else database)
         self._one_at_a_time, self._reading = threading.RLock(), threading.Lock()
         self._closed = False
         self._version, self._current = -1, 0
@@ -205,7 +179,10 @@ class Layer(Audience):
         """Write lessons with the engine's results for their questions, in one transaction; the engine is asked
         before."""
         self._check_open()
-        pools = self._pools.take([(one.query, one.filters) for one in heard])
+        return self._keep_lessons(heard, self._pools.take([(one.query, one.filters) for one in heard]))
+
+    @repeated
+    def _keep_lessons(self, heard: Sequence[Heard], pools: Sequence[list[PoolEntry] | None]) -> list[Lesson]:
         with self._write(), self.ledger.write():
             for one, hits in zip(heard, pools, strict=True):
                 self._pools.number(list(one.grades))
@@ -214,6 +191,7 @@ class Layer(Audience):
                     self._pools.put({one.query: hits})
             return [self.ledger.lessons.append(one.lesson(self._now()), None) for one in heard]
 
+    @idempotent
     def lessons(
         self,
         query: str | None = None,
@@ -230,12 +208,14 @@ class Layer(Audience):
         more |= {} if after is None else {"after": after}
         return self.ledger.lessons.select({**checks.criteria(query, actor, document), **more}, held=held)
 
+    @idempotent
     def hold(self, lessons: Iterable[int]) -> int:
         """Put lessons (numbers) on hold: from the next evolve on they take part in nothing, until they are released.
         Returns how many were not on hold."""
         with self._write():
             return self.ledger.lessons.hold(checks.numbers(lessons))
 
+    @idempotent
     def release(self, lessons: Iterable[int]) -> int:
         """Let lessons on hold take part again, from the next evolve on. Returns how many were on hold."""
         with self._write():
@@ -249,17 +229,23 @@ class Layer(Audience):
         text, grades = checks.query(query), checks.grades(relevant, ()) if relevant else {}
         self._check_open()
         (hits,) = self._pools.take([(text, filters)]) if grades else (None,)
-        with self._write(), self.ledger.write():
+        self._keep_protected(text, grades, hits)
+
+    @idempotent
+    def _keep_protected(self, text: str, grades: Mapping[str, float], hits: list[PoolEntry] | None) -> None:
+        with self._publish(), self.ledger.write():
             self._pools.number(list(grades))
             self.ledger.protected.put(text, grades)
             if hits is not None:
                 self._pools.put({text: hits})
 
+    @idempotent
     def protected_queries(self) -> Mapping[str, Mapping[str, float]]:
         """Protected queries, each with its documents and grades."""
         self._check_open()
         return self.ledger.protected.all()
 
+    @repeated
     def delete(self, ids: Iterable[str]) -> int:
         """Documents are gone from the engine: what they were taught has no effect, in case they come back with new
         feedback. Needed only where no `allowed` says which ids exist."""
@@ -271,22 +257,25 @@ class Layer(Audience):
 
     # ---- evolving, and time travel
 
+    @idempotent
     def evolve(self, dry_run: bool = False) -> EpochReport:
         """Let the lessons so far propose what is learned; publish it as a new epoch if held-out queries say it helps.
 
         The engine is asked only for questions whose results are not kept."""
-        with self._write():
+        with self._publish():
             return self._publisher.evolve(dry_run=dry_run)
 
+    @idempotent
     def forget(self, query: str | None = None, actor: str | None = None, document: str | None = None) -> Forgotten:
         """Erase the lessons that match every given criterion, everywhere. They have no effect from now on; where some
         of their bytes cannot be erased now (a reader holds the write-ahead log), the result says so."""
         wanted = checks.criteria(query, actor, document)
         if not wanted:
             raise InvalidInput("name what to forget: query=…, actor=… or document=… (a document's id)")
-        with self._write():
+        with self._publish():
             return self._forgetter.forget(Erasure(**wanted), traffic=False)
 
+    @idempotent
     def epochs(self) -> list[Epoch]:
         """All states of what was learned, the untaught one (0) first; search any of them with epoch=…"""
         self._check_open()
@@ -297,12 +286,14 @@ class Layer(Audience):
         """The number of the epoch that searches read."""
         return self.ledger.epochs.current
 
+    @repeated
     def rollback(self, epoch: int) -> Epoch:
         """Publish again what an older epoch had learned, as a new epoch. Its lessons take part from now on; all others
         are on hold until they are released."""
-        with self._write():
+        with self._publish():
             return self._publisher.rollback(self._epoch(epoch))
 
+    @idempotent
     def diff(self, a: int, b: int) -> EpochDiff:
         """What changed from epoch a to epoch b: documents by what they were taught, taught and protected queries by
         what they find. The engine is not asked: its results for these queries are kept."""
@@ -311,6 +302,7 @@ class Layer(Audience):
 
     # ---- the layer itself
 
+    @idempotent
     def stats(self) -> Stats:
         """What the layer holds."""
         self._check_open()
@@ -320,6 +312,8 @@ class Layer(Audience):
         """Copy the layer, as it is at one moment, to a new directory; others may write meanwhile. `forget` does not
         reach the copy."""
         self._check_open()
+        if self._address is not None:
+            raise InvalidInput(f"{self._address} is backed up with its database (pg_dump)")
         backup.copy(self._folder, Path(path))
 
     def close(self) -> None:
@@ -344,6 +338,7 @@ class Layer(Audience):
     def _epoch(self, number: int) -> Epoch:
         return self.ledger.epochs.get(checks.epoch(number, self.ledger.epochs.current))
 
+    @idempotent
     def _state_at(self, epoch: int | None) -> Learned:
         """What an epoch has learned, as the ledger is now."""
         with self._reading:
@@ -376,7 +371,16 @@ class Layer(Audience):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise MemoryClosed(f"this layer was closed; open it again with evokey.beside(…, at={str(self._folder)!r})")
+            at = str(self._address or self._folder)
+            raise MemoryClosed(f"this layer was closed; open it again with evokey.beside(…, at={at!r})")
+
+    @contextmanager
+    def _publish(self) -> Iterator[None]:
+        """The same among all processes, for verbs that decide what an epoch says."""
+        with self._one_at_a_time:
+            self._check_open()
+            with self.ledger.exclusive(), self._write():
+                yield
 
     @contextmanager
     def _write(self) -> Iterator[None]:

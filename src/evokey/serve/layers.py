@@ -26,7 +26,8 @@ from evokey import checks
 from evokey.errors import EvokeyError, InvalidInput, InvalidSettings, ServiceFailed, UnknownDocument
 from evokey.filters import Where
 from evokey.inspect.stats import OWNERS
-from evokey.layer.layer import Layer, beside
+from evokey.layer.layer import Layer
+from evokey.layer.opening import beside
 from evokey.types import (
     Document,
     EpochDiff,

@@ -106,7 +106,9 @@ def cache_folder() -> Path:
 
 
 def _share_keys(said: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Dense keys of a shared memory are in its database, unless the user says where."""
+    """Dense keys of a shared memory are in its database, unless the user says where. A layer has no keys."""
+    if said.get("beside"):
+        return said
     objects = collect_objects(said)
     encoders = [spell("encoder", one) for one in list_encoders(said.get("encoder")) or list(ENCODERS)]
     dense = any(encoder_kind(one, objects) == "dense" for one in encoders)
