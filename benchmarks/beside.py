@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 from typing import Any
 
 import evokey
@@ -64,14 +64,26 @@ def engine_of(memory: evokey.Memory, other: evokey.Memory, groups: Groups) -> Se
     return search
 
 
-def quality(search: Search, groups: Groups) -> dict[str, float | None]:
-    """nDCG@10 of each group."""
+def outcomes(search: Search, groups: Groups) -> dict[str, dict[str, float]]:
+    """nDCG@10 of each question of each group."""
 
     def rank(question: Question, k: int) -> list[str]:
         return [hit.id for hit in search(question.text, k)]
 
-    values = {name: measures.quality(rank, some) for name, some in groups.items()}
-    return {name: fmean(found.values()) if found else None for name, found in values.items()}
+    return {name: dict(measures.quality(rank, some)) for name, some in groups.items()}
+
+
+def means(found: Mapping[str, Mapping[str, float]]) -> dict[str, float | None]:
+    return {name: fmean(values.values()) if values else None for name, values in found.items()}
+
+
+def errors(before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """The standard error of the mean difference, of each group."""
+    found = {}
+    for name, values in before.items():
+        gains = [after[name][one] - values[one] for one in values]
+        found[name] = stdev(gains) / len(gains) ** 0.5 if len(gains) > 1 else 0.0
+    return found
 
 
 def lessons(questions: Sequence[Question]) -> list[dict[str, Any]]:
@@ -121,7 +133,7 @@ def teach_memory(
         began = time.perf_counter()
         embedded.evolve()
         seconds = time.perf_counter() - began
-        return quality(engine_of(embedded, second, groups), groups), seconds
+        return means(outcomes(engine_of(embedded, second, groups), groups)), seconds
 
 
 def take_memory(known: Mapping[str, Any]) -> tuple[Mapping[str, float | None], float]:
@@ -139,16 +151,17 @@ def run(labs: Sequence[Lab], seed: int, folder: Path, known: Mapping[str, Any] |
     taught = lessons(split.taught)
     with lab.memory() as engine, other.memory() as second:
         search = engine_of(engine, second, groups)
-        before = quality(search, groups)
+        before = outcomes(search, groups)
         with evokey.beside(search, folder) as layer:
             layer.feedback_many(taught)
             began = time.perf_counter()
             report = layer.evolve()
             seconds = time.perf_counter() - began
-            learned = quality(layer.search, groups)
+            learned = outcomes(layer.search, groups)
         after, embedded = teach_memory(lab, second, groups, taught) if known is None else take_memory(known)
     return {
-        "quality": {name: [before[name], after[name], learned[name]] for name in groups},
+        "quality": {name: [means(before)[name], after[name], means(learned)[name]] for name in groups},
+        "layer_errors": errors(before, learned),
         "questions": {name: len(some) for name, some in groups.items()},
         "evolve_seconds": [round(embedded, 2), round(seconds, 2)],
         "report": {key: value for key, value in report.to_dict().items() if key in ("choice", "weights", "reach")},

@@ -37,6 +37,15 @@ def change(values: Sequence[float] | None, at: int) -> str:
     return f"{values[at] / values[0] - 1:+.1%}" if values[0] >= 0.1 else f"{values[at] - values[0]:+.3f}"
 
 
+def doubt(some: Sequence[Run], values: Sequence[float] | None) -> str:
+    """Two standard errors of the layer's change on unrelated questions, of one split: splits share questions."""
+    errors = [run["layer_errors"]["unrelated"] for run in some if "layer_errors" in run]
+    if values is None or not errors or not any(errors):
+        return ""
+    error = 2 * fmean(errors)
+    return f" ± {error / values[0]:.1%}" if values[0] >= 0.1 else f" ± {error:.3f}"
+
+
 def kept(values: Sequence[float]) -> str:
     """Which part of the memory's gain the layer has; where that gains nothing, nothing can be kept."""
     gain = values[1] - values[0]
@@ -55,7 +64,7 @@ def quality() -> str:
                 f"{held[0]:.3f}",
                 *better(held[1], held[2]),
                 kept(held),
-                f"{change(unrelated, 1)} / {change(unrelated, 2)}",
+                f"{change(unrelated, 1)} / {change(unrelated, 2)}{doubt(some, unrelated)}",
                 change(elsewhere, 2),
                 str(len(some)),
             ]

@@ -91,7 +91,8 @@ def index_pgvector(folder: Path) -> dict[str, Any]:
         )
         seconds = time.perf_counter() - began
         size = connection.execute("SELECT pg_total_relation_size('keys')").fetchone()
-    return {"build_seconds": seconds, "disk_mb": size[0] // 2**20}
+        rows = connection.execute("SELECT count(*) FROM keys").fetchone()
+    return {"build_seconds": seconds, "disk_mb": size[0] // 2**20, "rows": rows[0]}
 
 
 def open_pgvector(connection: Any, asked: Any) -> tuple[Find, SetWidth]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,18 @@ import pytest
 from conftest import Opener, ranking
 
 import evokey
+from evokey import Choice
 from evokey.errors import InvalidSettings
+from evokey.evolution.guarded import Guarded
+from evokey.evolution.policy import Proposal
 from evokey.inspect import doctor
 from evokey.ledger.sqlite.database import SQLite
+from evokey.scoring.dense import DenseBlock
 from evokey.stores import ann, graph, nearest
 from evokey.stores.ann import AnnStore
 
 COUNT, DIMENSIONS = 6_000, 24
+CHOICE = Choice(spread=0.5, step=0.5, gate_weights=(-3.0, 6.0, *([0.0] * 7)), sharpness=1.0)
 STORE = {"name": "ann", "build_at": 1_000, "threads": 1}
 
 
@@ -273,6 +279,29 @@ def test_it_learns_and_forgets_as_the_flat_store_does(opened: Opener) -> None:
     assert overlap(found(memory), untaught) < 0.99
     memory.forget(actor="ada")
     assert found(memory) == untaught
+
+
+@pytest.mark.parametrize("penalty", [None, 0.2])
+def test_of_many_that_have_learned_only_those_are_scored_that_may_be_found(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch, penalty: float | None
+) -> None:
+    """The same documents with the same bits as if all were scored."""
+    memory = fill(opened)
+    memory.save()
+    lessons = [
+        {"query": f"question {at}", "relevant": [f"d{n}" for n in range(at, COUNT, 120)], "vector": vector}
+        for at, vector in enumerate(ASKED)
+    ]
+    memory.feedback_many(lessons)
+    choice = replace(CHOICE, penalty=penalty)
+    monkeypatch.setattr(Guarded, "propose", lambda *_: Proposal({"given": choice}, {"given": 1.0}, None, None, True))
+    assert memory.evolve().published
+    every, scored = found(memory), list[int]()
+    take = DenseBlock.take
+    monkeypatch.setattr(DenseBlock, "take", lambda self, rows: scored.append(len(rows)) or take(self, rows))
+    monkeypatch.setattr(nearest, "MANY", 100)
+    assert overlap(found(memory), every) >= 0.99
+    assert max(scored) < 1_000, "of 2,000 documents that have learned"
 
 
 def test_documents_of_several_rows_are_found_by_their_best(opened: Opener) -> None:

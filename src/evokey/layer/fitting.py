@@ -42,9 +42,9 @@ SHARPNESS = (0.0, 1.0, 2.0, 4.0)
 DEMOTIONS = (0.5, 1.0, 2.0)
 GROUPS = 3
 """Ways to weigh likeness (encoders and power) that are tried with everything else."""
-MAX_LOSS = 0.005
-"""The share of their nDCG that unrelated held-out questions may lose. Of many plans the one is chosen that looks best,
-so that others lose more: about twice as much."""
+MAX_LOSS, DOUBT = 0.003, 0.25
+"""The share of their nDCG that unrelated held-out questions may lose, beyond so many standard errors. Of many plans the
+one is chosen that looks best, so that other questions lose more: up to a percent."""
 FINDS_LITTLE = 0.1
 """Where the engine's own nDCG is below this, there is little to lose."""
 QUANTILES = (0.0, 0.05, 0.1)
@@ -147,16 +147,13 @@ class Fit:
         return max((float(found.expected[plan].mean()) for plan in plans if plan in found.expected), default=-np.inf)
 
     def _loss(self, found: Populations[Plan], plan: Plan) -> float:
-        """The share of their nDCG that unrelated held-out questions lose; while these are few, simulated ones have a
-        say too (as in Populations)."""
-        before = float(found.held_out[self.untaught].mean())
-        if before < FINDS_LITTLE:
+        """The share of their nDCG that unrelated held-out questions lose, beyond doubt; 0 where too few say so."""
+        real, before = ~self._related, float(found.held_out[self.untaught].mean())
+        if real.sum() < FEW_UNRELATED or before < FINDS_LITTLE:
             return 0.0
-        gains = (found.held_out[plan] - found.held_out[self.untaught])[~self._related]
-        simulated = found.as_unrelated[plan] - found.as_unrelated[self.untaught]
-        trusted = len(gains) / (len(gains) + FEW_UNRELATED)
-        mean = (trusted * gains.mean() if len(gains) else 0.0) + (1 - trusted) * simulated.mean()
-        return float(-mean / before)
+        gains = (found.held_out[plan] - found.held_out[self.untaught])[real]
+        doubt = DOUBT * float(gains.std()) / np.sqrt(len(gains))
+        return float(-(gains.mean() + doubt) / before)
 
     def _populate(self, plans: Sequence[Plan]) -> Populations[Plan]:
         """What each plan means to everybody, without those that make a protected question worse."""

@@ -86,6 +86,8 @@ class Found(NamedTuple):
     base: NDArray[Any] | None = None
     """The likeness of all rows of the documents that were left out, side by side in their order, where it is at hand;
     where each has one row, one that has gone is at −inf."""
+    bound: float | None = None
+    """Where only the best of these rows are known: those at −inf are no more like the question than this."""
 
 
 class Moved(NamedTuple):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,18 @@ class Touched:
         """The rows of one document."""
         place = self.place(number)
         return slice(0, 0) if place is None else slice(*self.starts[place : place + 2].tolist())
+
+
+class Recollection(NamedTuple):
+    """What the taught texts bring to rows, whatever their base; None where they bring nothing."""
+
+    pulled: Any
+    recalled: Any
+    """Of documents."""
+
+    def at(self, places: Numbers) -> Recollection:
+        """Of some documents, each with one row."""
+        return Recollection(*(None if one is None else one[places] for one in self))
 
 
 def greatest(values: NDArray[Any], starts: NDArray[Any]) -> NDArray[Any]:
@@ -150,7 +162,12 @@ class Overlay:
 
     def rank(self, question: Any, found: Found, k: int, among: Numbers | None) -> Ranking:
         """The k best documents: those that a store has found, which left out all that was touched, and these."""
-        own, apart, base = self.restricted, self.apart, found.base
+        own, apart = self.restricted, self.apart
+        if found.bound is not None:
+            if own is None and question.asked is None and among is None and not self.touched.several:
+                return self._rank_bounded(question, found, k)
+            found = Found(found.ranking)
+        base = found.base
         if base is not None and apart is not None:
             base = base[~apart]
         if (
@@ -167,6 +184,24 @@ class Overlay:
         best = self._rank(ranking, k, question, base, among, opening)
         restricted = None if found.base is None else found.base[apart]
         return own._rank(best, k, question.weigh_unheard(), restricted, among, WIDE_OPEN)
+
+    def _rank_bounded(self, question: Any, found: Found, k: int) -> Ranking:
+        """The same where the base of most touched documents is only known to be below a bound: a document whose score
+        would not reach the first k even with that is not looked at."""
+        block, base, bound = self.base, found.base, found.bound
+        assert block is not None and base is not None
+        opening = self.open(question, found.ranking, base)
+        best = Ranking(found.ranking.numbers[:k], found.ranking.scores[:k])
+        taught = self._recollect(question, opening)
+        most = self._combine(np.maximum(base, base.dtype.type(bound)), taught, opening)
+        reaching = np.flatnonzero(most >= best.scores[-1]) if len(best) == k else np.arange(len(base))
+        unknown = reaching[np.isneginf(base[reaching])]
+        base[unknown] = block.take(unknown).likeness(question)
+        scores = self._combine(base[reaching], taught.at(reaching), opening, self.norms[reaching])
+        numbers = np.concatenate([best.numbers, self.documents[reaching]])
+        scores = np.concatenate([best.scores, scores])
+        order = np.lexsort((numbers, -scores))[:k]
+        return Ranking(numbers[order], scores[order])
 
     @property
     def depth(self) -> int:
@@ -236,28 +271,50 @@ class Overlay:
 
     def scores(self, question: Any, base: NDArray[Any] | None = None, opening: Opening = WIDE_OPEN) -> Scores:
         """Scores of the touched documents; base: the likeness of their base rows, where it is at hand."""
-        touched, block = self.touched, self.base
-        assert block is not None
-        if base is None or len(base) != touched.starts[-1]:
-            base = block.likeness(question)
+        assert self.base is not None
+        if base is None or len(base) != self.touched.starts[-1]:
+            base = self.base.likeness(question)
+        return self._combine(base, self._recollect(question, opening), opening)
+
+    def _recollect(self, question: Any, opening: Opening) -> Recollection:
+        """What was taught, as far as it counts for a question."""
         penalty = self._penalty(opening)
-        untaught = np.asarray(touched.best(block.total(base)), np.float64)
         if self.texts is None or not (self.step or penalty is not None) or not opening.share:
-            return untaught
+            return Recollection(None, None)
         known: NDArray[Any] | None = opening.likeness
-        best, likeness = untaught, known
+        likeness, pulled, recalled = known, None, None
         if self.step:
             if likeness is None or question.asked is not None:
                 likeness = np.asarray(self.texts.likeness(question), np.float64)
             pulled = self.texts.pull(self.localise(likeness, question), self.pull)
-            best = touched.best(self.texts.grow(np.asarray(base, np.float64), pulled, self.step, self.norms))
         if penalty is not None:
             asked = question.asked or question  # what was taught is found again as it was said
             if known is None:
                 known = likeness if self.step and asked is question else self.texts.likeness(asked)
             totals = self.texts.total(np.asarray(known, np.float64))
-            recalled = greatest(totals[self.evidence.indices], self.evidence.indptr[touched.starts])
-            best = np.maximum(best, recalled - penalty * question.self_similarity)
+            recalled = greatest(totals[self.evidence.indices], self.evidence.indptr[self.touched.starts])
+            recalled = recalled - penalty * question.self_similarity
+        return Recollection(pulled, recalled)
+
+    def _combine(
+        self, base: NDArray[Any], taught: Recollection, opening: Opening, norms: Scores | None = None
+    ) -> Scores:
+        """The likeness of base rows, and what was taught → scores of documents. norms: of these rows; all if it is not
+        said."""
+        block, whole = self.base, norms is None
+        assert block is not None
+        totals = block.total(base)
+        untaught = np.asarray(self.touched.best(totals) if whole else totals, np.float64)
+        if taught.pulled is None and taught.recalled is None:
+            return untaught
+        best = untaught
+        if taught.pulled is not None and self.texts is not None:
+            grown = self.texts.grow(
+                np.asarray(base, np.float64), taught.pulled, self.step, self.norms if norms is None else norms
+            )
+            best = self.touched.best(grown) if whole else grown
+        if taught.recalled is not None:
+            best = np.maximum(best, taught.recalled)
         if opening.share != 1.0:
             gain = np.subtract(best, untaught, out=np.zeros_like(untaught), where=np.isfinite(untaught))
             best = untaught + opening.share * gain

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evokey.scoring.block import NO_NUMBERS, Found
 from evokey.scoring.dense import DenseBlock, DenseQuestion
 from evokey.stores.flat import FlatRows
-from evokey.stores.graph import MEASURED_DEPTH, selector
+from evokey.stores.graph import MEASURED_DEPTH, ROUNDING, selector
 from evokey.stores.rows import Segment
 from evokey.types import Numbers, Ranking
 
@@ -29,6 +29,9 @@ GATHERED = 12
 """A row that is fetched and scored costs so much less than a node that a graph keeps in view (measured)."""
 ATTEMPTS, WIDER = 3, 4
 """How often a search is made again that finds too little, and how much wider each time."""
+MANY = 20_000
+"""From so many documents on that are left out because they have learned, the best of them are found by the graphs, too:
+scoring them one and all takes longer (measured)."""
 REMEMBERED = 8
 """Filters whose rows are remembered: callers ask again and again with the same few."""
 Dense = Segment[DenseBlock]
@@ -74,6 +77,10 @@ class AnnRows(FlatRows):
         return max((segment.graph.width for segment in self.segments if segment.graph is not None), default=0)
 
     def _search(self, question: DenseQuestion, k: int, without: Numbers, within: Numbers | None) -> Found:
+        if within is None and len(without) >= MANY and self.has_graph and not self.several:
+            whole = self._search_whole(question, k, without)
+            if whole is not None:
+                return whole
         allowed = self._allow(without, within)
         every, wanted = len(self.owners), self._rows_for(k)
         count = every if allowed is None else allowed.count
@@ -81,6 +88,30 @@ class AnnRows(FlatRows):
             return self._search_all(question, k, allowed)
         found = self._search_graphs(question, k, wanted, allowed)
         return self._search_all(question, k, allowed) if found is None else Found(found)
+
+    def _search_whole(self, question: DenseQuestion, k: int, without: Numbers) -> Found | None:
+        """Leave many documents out of what the graphs find, rather than out of the search: so the best of them are
+        known, too, and a bound for all others. None where too little is left."""
+        allowed, wanted = self._allow(NO_NUMBERS, None), WIDER * self._rows_for(k)
+        for _ in range(ATTEMPTS):
+            if wanted >= len(self.owners) // 2:
+                return None
+            rows = self._propose(question, wanted, 1.0, allowed)
+            scores, documents = self._score(question, rows), self.owners[rows]
+            at = np.minimum(np.searchsorted(without, documents), len(without) - 1)
+            left_out = without[at] == documents
+            if int((~left_out).sum()) >= k:
+                base = np.full(len(without), -np.inf, scores.dtype)
+                base[at[left_out]] = scores[left_out]
+                best = _order(documents[~left_out], scores[~left_out], k)
+                return Found(best, base, self._bound(rows, scores))
+            wanted *= WIDER
+        return None
+
+    def _bound(self, rows: Numbers, scores: NDArray[np.float32]) -> float:
+        """What no row scores more than that was not proposed."""
+        parts = self.by_segment(rows) if len(self.segments) > 1 else [(self.segments[0], slice(None), rows)]
+        return max(float(scores[at].min()) for _, at, _ in parts) + ROUNDING
 
     def _rows_for(self, k: int) -> int:
         """How many rows it takes to find so many documents, mostly."""
@@ -168,6 +199,11 @@ class AnnRows(FlatRows):
             found += int((best.scores >= right.scores.min(initial=np.inf)).sum())
             wanted += len(right)
         return found / wanted if wanted else 1.0
+
+
+def _order(documents: Numbers, scores: NDArray[np.float32], k: int) -> Ranking:
+    order = np.lexsort((documents, -scores))[:k]
+    return Ranking(documents[order], scores[order].astype(np.float64))
 
 
 def _best_of(segment: Dense, question: DenseQuestion, wanted: int, mask: NDArray[np.bool_] | None) -> Numbers:
