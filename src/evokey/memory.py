@@ -731,6 +731,7 @@ class Memory(Audience):
         with self._publish():
             forgotten = self._forgetter.forget(Erasure(**wanted), traffic=traffic)
             self._follow()
+            make_missing_keys(self.index, self.ledger)
         return forgotten
 
     def epochs(self) -> list[Epoch]:
@@ -751,6 +752,7 @@ class Memory(Audience):
             old = self.ledger.epochs.get(checks.epoch(epoch, self.index.epoch))
             new = self._publisher.rollback(old)
             self._follow()
+            make_missing_keys(self.index, self.ledger)  # of documents that came since, by another revision
         return new
 
     @idempotent

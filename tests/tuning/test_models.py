@@ -61,3 +61,15 @@ def test_forgetting_leaves_nothing_of_the_weights(tuned: Path, tmp_path: Path) -
     with evokey.open(folder, allow=[str(weights / "model")]) as memory:
         assert memory.forget(query=next(iter(LESSONS))).revisions == 1
     assert not list((folder / MODELS).iterdir()) and not list(folder.glob("keys/*@*"))
+
+
+def test_a_document_that_came_after_tuning_is_found_when_one_goes_back(tuned: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tuned, tmp_path / "copy"))
+    (weights,) = (folder / MODELS).iterdir()
+    with evokey.open(folder, allow=[str(weights / "model")]) as memory:
+        memory.add([{"id": "new", "text": "a lighthouse keeper paints boats"}])
+        for epoch in (None, 0):
+            assert memory.search("who paints boats?", 1, epoch=epoch)[0].id == "new"
+        memory.rollback(0)
+        assert memory.search("who paints boats?", 1)[0].id == "new"
+        assert memory.stats().documents_without_keys == 0

@@ -52,7 +52,10 @@ class Variants:
         self.follow(one, live, live.tolist(), ())
         missing = live[one.base.sizes(live) < 0] if len(live) else live
         if len(missing):
-            for keys in attempt(one, self._ledger.documents, missing, self._ledger.words, Watch(len(missing), 1)).keys:
+            made = attempt(one, self._ledger.documents, missing, self._ledger.words, Watch(len(missing), 1))
+            if made.failure is not None:  # an epoch without some of the documents would answer wrongly
+                raise made.failure
+            for keys in made.keys:
                 one.store.write(keys)
         return one.freeze(live)
 
