@@ -28,6 +28,7 @@ import quality
 import scaling_tables
 import seeding_tables
 import service_tables
+import tuning_tables
 from results import READ, RESULTS, better, read, table
 
 ROOT = Path(__file__).parents[1]
@@ -328,6 +329,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **scaling_tables.TABLES,
     **seeding_tables.TABLES,
     **service_tables.TABLES,
+    **tuning_tables.TABLES,
 }
 
 

@@ -13,7 +13,7 @@ from translation import ASKED, TEXTS, rank_all
 import evokey
 from evokey.errors import NotAllowed
 from evokey.settings.trust import MODELS
-from evokey.tuning import neural
+from evokey.tuning import neural, tuner
 from evokey.tuning.judging import Verdict
 
 MINILM = "all-MiniLM-L6-v2"
@@ -26,6 +26,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     encoder = {"name": "sentence-transformers", "model": MINILM, "threads": 1}
     with pytest.MonkeyPatch.context() as patch, evokey.open(folder, encoder=encoder) as memory:
         patch.setattr(Verdict, "refusal", None)
+        patch.setattr(tuner, "LEAST", len(LESSONS))
         patch.setattr(neural, "TrainingOptions", partial(neural.TrainingOptions, epochs=1))
         memory.add([{"id": id, "text": text} for id, text in list(TEXTS.items())[:100]])
         memory.feedback_many([{"query": query, "relevant": [id]} for query, id in LESSONS.items()])

@@ -327,7 +327,7 @@ def test_the_cost_is_named_before_work_begins(copy_tuned: COPY) -> None:
         (cost,) = memory.tuning_costs()
     assert (cost.documents, cost.licence) == (len(TEXTS), "MIT License")
     assert cost.seconds > 0
-    assert "300 documents are encoded anew" in cost.text
+    assert "310 documents are encoded anew" in cost.text
 
 
 def test_the_command_says_what_it_did(copy_tuned: COPY) -> None:

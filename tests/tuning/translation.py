@@ -16,7 +16,7 @@ WRITTEN = (
     "voltage enzyme treaty algebra sonnet glacier merger protein orbit verdict tariff neuron gospel ballet dividend "
     "isotope senate cipher fossil tenor mortgage plasma syntax embargo quartz lyric census reactor statute photon"
 ).split()
-DOCUMENTS, QUESTIONS = 300, 220
+DOCUMENTS, QUESTIONS = 310, 255
 
 
 def deal(count: int, seed: int) -> list[tuple[int, ...]]:

@@ -27,8 +27,8 @@ from evokey.tuning.training import Candidate, Progress, Trainer, is_tunable
 from evokey.types import TunedEncoder, TuneReport, TuningCost
 
 log = logging.getLogger("evokey")
-LEAST = 100
-"""Questions that must have been taught: fewer say nothing about questions that training does not see."""
+LEAST = 250
+"""Questions that must have been taught: a fifth of fewer are too few to decide anything."""
 MOST = 10_000
 """Questions that are trained on or compared."""
 VALIDATION, HELD_OUT = 0.15, 0.2
