@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from results import RESULTS, read, table
+from results import read, table
 
 
 def ann_libraries() -> str:
@@ -40,44 +40,61 @@ def propagation() -> str:
     return table(["", "half", "99 %", "all", "answered by an older epoch"], rows)
 
 
-def _scale() -> dict[str, Any]:
-    """A million documents if they were measured, else as many as were."""
-    name = "million.json" if (RESULTS / "million.json").exists() else "scale.json"
-    found: dict[str, Any] = read(name)
-    return found
-
-
 def million() -> str:
     """What the store does beside the bare libraries: milliseconds at a recall."""
-    found = _scale()
-    searched, rows = found["search"], list[list[str]]()
+    searched = read("million.json")["search"]
+    widths = {"faiss": searched["width"], "evokey": searched["width"]}
+    widths |= {name: one["width"] for name, one in searched["widths"].items()}
+    rows = []
     for name, one in searched["seconds"].items():
         recall = searched["recall"].get(name)
-        rows.append([name, "" if recall is None else f"{recall:.3f}", f"{one['p50_ms']:.2f}", f"{one['p99_ms']:.2f}"])
+        rows.append(
+            [name, str(widths.get(name, "")), "" if recall is None else f"{recall:.3f}",
+             f"{one['p50_ms']:.2f}", f"{one['p99_ms']:.2f}"]
+        )  # fmt: skip
+    return table(["", "width", "recall@10", "p50 ms", "p99 ms"], rows)
+
+
+def million_builds() -> str:
+    found = read("million.json")
+    fill, rows = found["fill"], list[list[str]]()
+    rows.append(["evokey, documents and ledger included", *_built(fill, fill["until_graph_seconds"], fill["keys_mb"])])
     for name in ("usearch", "pgvector"):
-        for width, one in found.get(name, {}).items():
-            if width.startswith("width"):
-                told = [f"{one['recall']:.3f}", f"{one['p50_ms']:.2f}", f"{one['p99_ms']:.2f}"]
-                rows.append([f"{name}, {width}", *told])
-    return table(["", "recall@10", "p50 ms", "p99 ms"], rows)
+        if found.get(name, {}).get("done"):
+            one = found[name]
+            whole = {"rows": found["documents"], **one}
+            rows.append([name, *_built(whole, one["build_seconds"] + one.get("copy_seconds", 0), one["disk_mb"])])
+    return table(["", "rows", "build", "of the processor", "peak memory", "index on disk"], rows)
+
+
+def _built(one: dict[str, Any], seconds: float, disk: int) -> list[str]:
+    busy = one.get("processor_seconds", one.get("build_processor_seconds"))
+    peak = one.get("peak_rss_mb")
+    return [
+        f"{one['rows']:,}", f"{seconds:,.0f} s", "" if busy is None else f"{busy:,.0f} s",
+        "" if peak is None else f"{peak:,} MB", f"{disk:,} MB",
+    ]  # fmt: skip
 
 
 def million_costs() -> str:
-    found = _scale()
+    found = read("million.json")
     fill, opened, taught = found["fill"], found["open"], found["teach"]
     rows = [
         ["documents", f"{found['documents']:,}"],
-        ["add all documents", f"{fill['add_seconds']:,} s"],
-        ["… until one graph holds them", f"{fill['until_graph_seconds']:,} s"],
-        ["peak memory while building", f"{fill['peak_rss_mb']:,} MB"],
+        ["add all documents", f"{fill['add_seconds']:,.0f} s"],
+        ["… until one graph holds them", f"{fill['until_graph_seconds']:,.0f} s"],
+        ["… seconds of the processor", f"{fill['processor_seconds']:,.0f} s"],
+        ["peak memory while building, mapped files included", f"{fill['peak_rss_mb']:,} MB"],
         ["keys on disk", f"{fill['keys_mb']:,} MB"],
         ["the whole memory on disk (the ledger keeps given vectors, too)", f"{fill['memory_on_disk_mb']:,} MB"],
-        ["open", f"{opened['open_seconds']:.1f} s"],
+        ["open", f"{opened['open_seconds']:.1f} s ({opened['open_processor_seconds']:.1f} s of the processor)"],
         ["memory after 200 searches, of which no file's", f"{opened['rss_mb']:,} MB, {opened['own_mb']:,} MB"],
         ["feedback a second, one by one / many at once",
          f"{taught['feedback_per_second']:,} / {taught['feedback_many_per_second']:,}"],
-        ["… one by one, in a second of the processor", f"{taught['feedback_per_processor_second']:,}"],
-        [f"evolve with {taught['lessons']:,} lessons", f"{taught['evolve_seconds']:.1f} s"],
+        ["… in a second of the processor",
+         f"{taught['feedback_per_processor_second']:,} / {taught['feedback_many_per_processor_second']:,}"],
+        [f"evolve with {taught['lessons']:,} lessons, pools current",
+         f"{taught['evolve_seconds']:.1f} s ({taught['evolve_processor_seconds']:.1f} s of the processor)"],
         ["ledger for each lesson", f"{taught['bytes_per_lesson']:,} bytes"],
         ["searches with a filter, 1 % / 50 % pass (p50)",
          " / ".join(f"{one['p50_ms']:.2f} ms" for one in found["search"]["filters"].values())],
@@ -117,6 +134,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ann_libraries": ann_libraries,
     "million": million,
     "million_costs": million_costs,
+    "million_builds": million_builds,
     "overlay_growth": overlay_growth,
     "propagation": propagation,
 }
