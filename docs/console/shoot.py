@@ -105,6 +105,9 @@ def shoot(browser: Browser, url: str) -> None:
     page.get_by_role("button", name="Preview").click()
     page.wait_for_selector("text=Who would find something else", timeout=120_000)
     save(page, "preview")
+    page.get_by_role("button", name="Compare it first").click()
+    page.get_by_role("button", name="Publish the candidate").wait_for()
+    take(page, f"{url}/#/learn", "candidate")
     for name in ("search", "insight"):
         take(new_page(browser, "dark", DESKTOP), f"{url}/{PAGES[name]}", f"{name}-dark")
         take(new_page(browser, "light", PHONE), f"{url}/{PAGES[name]}", f"{name}-phone")

@@ -112,7 +112,7 @@ class BackgroundLearning:
         return self._clocks.setdefault(name, Clock(self._now(), memory.last_lesson))
 
     def _due(self, clock: Clock, memory: Collection) -> bool:
-        pending = memory.stats().pending
+        pending = _count_pending(memory)
         if not pending:
             return False
         by_number = self._options.lessons is not None and pending >= self._options.lessons
@@ -142,6 +142,14 @@ class BackgroundLearning:
         log.warning("collection %s: %s fell after epoch %d", name, alarm.figure, alarm.epoch)
         if self._options.rollback:
             memory.rollback(alarm.before_epoch)
+
+
+def _count_pending(memory: Collection) -> int:
+    """Lessons that the current epoch does not include. Of all that stats tells this alone: it is asked every moment."""
+    ledger = memory.ledger
+    with ledger.read():
+        epoch = ledger.epochs.get(ledger.epochs.current)
+        return ledger.lessons.count_pending(epoch.lessons_to, epoch.omitted)
 
 
 def _shortfall(memory: Collection, lesson: Lesson) -> float:

@@ -112,7 +112,7 @@ function report({ report: told, preview, dry_run: dry }, stage) {
   const rows = [["Taught questions", told.taught], ["Similar ones, held out", told.held_out], ["Unrelated questions", told.unrelated]].filter(([, one]) => one);
   return h("div", { class: "card stack" }, h("h2", {}, title), h("p", {}, told.reason.replace(/^dry run: /, "")),
     rows.length ? h("div", { class: "gains" }, rows.map(([name, one]) => gain(name, one))) : null, refused(told), preview && changes(preview),
-    stage ? h("div", { class: "row" }, h("button", { class: "button", onclick: stage, title: "Keep it beside what is published, and see which of the two people prefer" }, "Compare it first")) : null);
+    stage ? h("div", { class: "row" }, h("button", { class: "button", onclick: (event) => ((event.target.disabled = true), stage()), title: "Keep it beside what is published, and see which of the two people prefer" }, "Compare it first")) : null);
 }
 
 function gain(name, { before, after, queries }) {
