@@ -11,6 +11,7 @@ from pathlib import Path
 
 import exploration
 import stream
+import training_tables
 from results import RESULTS, read
 
 from evokey.bench import charts, style
@@ -24,6 +25,7 @@ def main() -> None:
         "evolve-cost": partial(charts.corpus_cost, read("speed.json")["growth"]),
         "exploration": partial(exploration.draw, read("exploration.json")["rows"]),
         "stream": partial(stream.draw, read("stream.json")),
+        "training": training_tables.draw,
     }
     with tempfile.TemporaryDirectory() as folder:
         drawn = [path for path in style.save(figures, Path(folder)) if path.suffix == ".svg"]

@@ -7,7 +7,8 @@ Interrupted, the same command resumes: runs of `evokey bench` are kept in bench-
 file (delete it to measure again). nobody.json has the version before beside the one now: another.py measures that one
 (see nobody.py), otherwise its columns are kept. forget.json is made by `make forget-check`, filters.json by `make
 filters`, fuzz-files.json by `make fuzz-files`, and edits.json, folder.json and readers.json by the scripts of the same
-names; unrelated-before.json was made once by unrelated.py, with the version before learning had a reach.
+names; some columns of training.json need trained encoders (see training.py), otherwise they are kept;
+unrelated-before.json was made once by unrelated.py, with the version before learning had a reach.
 """
 
 from __future__ import annotations
@@ -119,6 +120,7 @@ SCRIPTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "lens-forms": [("lens_forms.py", ".", "--seeds 1")],
     "passages": [("passages.py", ".", "")],
+    "training": [("training.py", ".", "")],
     "watching": [("watching.py", "", "--data {data}")],
 }
 """By result file: script, data sets, options. Scripts measure what their result file does not have yet."""

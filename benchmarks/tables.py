@@ -28,6 +28,7 @@ import quality
 import scaling_tables
 import seeding_tables
 import service_tables
+import training_tables
 import tuning_tables
 from results import READ, RESULTS, better, read, table
 
@@ -329,6 +330,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **scaling_tables.TABLES,
     **seeding_tables.TABLES,
     **service_tables.TABLES,
+    **training_tables.TABLES,
     **tuning_tables.TABLES,
 }
 

@@ -17,6 +17,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from evokey.bench.ablations import ABLATIONS
 from evokey.bench.systems import ADAPTER, EXPANSION, FINE_TUNE, JUDGED, LIVE, REFERENCE, UNTAUGHT
 
+TUNE = "tune"
+"""`evokey tune`, which stands beside the systems of the bench in one figure."""
 STYLE: Any = {
     "font.size": 9,
     "font.family": "DejaVu Sans",
@@ -40,6 +42,7 @@ COLOURS = {
     "nudge-m": "#6b8f3a",
     FINE_TUNE: "#8c4b1f",
     ADAPTER: "#c9788f",
+    TUNE: "#2f9e63",
     EXPANSION: "#7b5ea7",
     LIVE: "#b0479a",
     JUDGED: "#2f2f2f",
@@ -49,7 +52,7 @@ OTHERS = ("#2a9d8f", "#b5547f", "#5c6b73", "#a0793d", "#4f7cac", "#8d6e97", "#94
 RECORDED = ("#a58bc9", "#5b3f8c", "#c9a6d8", "#8460b8", "#3f2a66")
 """Of recorded expansions, by who wrote them."""
 MARKS = {UNTAUGHT: "|", REFERENCE: "o", "paper": "X", "nudge-n": "D", "nudge-m": "s", EXPANSION: "^", LIVE: "^",
-         FINE_TUNE: "P", ADAPTER: "v", JUDGED: "*", "bm25s": "_"}  # fmt: skip
+         FINE_TUNE: "P", ADAPTER: "v", TUNE: "^", JUDGED: "*", "bm25s": "_"}  # fmt: skip
 COLOURS |= dict(zip(ABLATIONS, OTHERS, strict=True))
 MARKS |= dict(zip(ABLATIONS, "vP*h<>p8Hd", strict=True))
 NAMES = {UNTAUGHT: "untaught", "nudge-n": "NUDGE-N", "nudge-m": "NUDGE-M", "paper": "paper's rule",
