@@ -1,13 +1,13 @@
 """Try the built package as a user would: a new environment of every Python that is here.
 
-    python benchmarks/package.py DIST [--suite] [--out FILE] [--most N]
+    python benchmarks/package.py DIST [--suite] [--out FILE] [--most N] [--uv]
 
 DIST holds the wheel and the sdist (`make package` builds them). Each Python from 3.11 on that is found, in PATH or
 under pyenv, gets an empty virtual environment with the wheel and what it needs, in the newest versions; the oldest
 Python another one with the lowest versions that the wheel allows, and one from the sdist. There `evokey doctor` must
 find the installation sound, and the README's ten lines must print what they say. --suite runs the core of the tests,
 too. A Python that is not here is named; nothing fails by that. What is in FILE is not tried again,
-and --most limits how many are tried now.
+and --most limits how many are tried now. --uv installs by uv in place of pip.
 """
 
 from __future__ import annotations
@@ -83,20 +83,22 @@ def trials(wheel: Path, sdist: Path) -> list[Trial]:
     return [*planned, Trial(oldest, "lowest", [str(wheel), *lowest(wheel)]), Trial(oldest, "sdist", [str(sdist)])]
 
 
-def run_trial(trial: Trial, suite: bool) -> dict[str, Any]:
+def run_trial(trial: Trial, suite: bool, uv: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         call([trial.python, "-m", "venv", folder / "venv"], folder)
         python = folder / "venv" / "bin" / "python"
         start = time.perf_counter()
-        call([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *trial.install], folder)
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        call([*(["uv", "pip", "install", "--quiet", "--python", python] if uv else pip), *trial.install], folder)
         seconds = time.perf_counter() - start
         checked = json.loads(call([python, "-m", "evokey", "doctor", "--json"], folder))
         example, expected = ten_lines()
         assert call([python, "-c", example], folder).split() == expected
         versions = {one["part"]: one["found"] for one in checked["installation"] if one["state"] == "sound"}
         result = {
-            "python": versions["Python"].split()[0], "packages": trial.what, "install_seconds": round(seconds, 1),
+            "python": versions["Python"].split()[0], "packages": trial.what,
+            "installer": "uv" if uv else "pip", "install_seconds": round(seconds, 1),
             "versions": {name: versions[name] for name in sorted(versions) if re.match(r"[\d.post]+$", versions[name])},
         }  # fmt: skip
         return {**result, **(run_suite(python) if suite else {})}
@@ -133,12 +135,13 @@ def main() -> None:
     parser.add_argument("--suite", action="store_true")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--most", type=int, default=100)
+    parser.add_argument("--uv", action="store_true")
     given = parser.parse_args()
     (wheel,), (sdist,) = given.dist.resolve().glob("*.whl"), given.dist.resolve().glob("*.tar.gz")
     found = json.loads(given.out.read_text("utf-8")) if given.out and given.out.exists() else {"trials": {}}
     planned = {f"{one.python.name.removeprefix('python')} {one.what}": one for one in trials(wheel, sdist)}
     for name in [name for name in planned if name not in found["trials"]][: given.most]:
-        tried = run_trial(planned[name], given.suite)
+        tried = run_trial(planned[name], given.suite, given.uv)
         print(f"{wheel.name}: {json.dumps({**tried, 'versions': len(tried['versions'])})}", flush=True)
         found["trials"][name] = tried
         if given.out:
