@@ -98,6 +98,11 @@ class PlanScorer:
         return self._fits[0].unrelated
 
     @property
+    def reworded(self) -> float:
+        """The share of rewordings among future queries."""
+        return float(np.mean([fit.reworded for fit in self._fits]))
+
+    @property
     def untouched(self) -> float:
         """The share of untouched documents."""
         return self._fits[0].untouched
@@ -119,8 +124,11 @@ class PlanScorer:
 
     @cached_property
     def low_thresholds(self) -> tuple[float, ...]:
-        """Those that hardly any question on what was taught fails to reach."""
-        return self.thresholds if self.nearness is None else self.nearness.thresholds[:LOW]
+        """Those that hardly any question on what was taught fails to reach, and one that only questions on the rest
+        fail to reach."""
+        if self.nearness is None:
+            return self.thresholds
+        return tuple(sorted({*self.nearness.thresholds[:LOW], self.min_threshold}))
 
     @cached_property
     def weights_threshold(self) -> float:
