@@ -41,7 +41,7 @@ LARGEST_LOSS = 0.015
 """The share of their nDCG that queries may lose where hardly anything is known of them."""
 BLIND_LOSS = 0.008
 """The share of their nDCG that held-out queries may lose where none of them is related to a lesson, and rewordings gain
-more; where many are related, almost nothing."""
+more; where some are related, nothing."""
 T = TypeVar("T")
 Outcomes = Mapping[T, Scores]
 """nDCG@10 of some queries under each choice."""
@@ -97,13 +97,13 @@ class Populations(Generic[T]):
 
     @property
     def _rewording_weight(self) -> float:
-        """The weight of simulated rewordings."""
-        return self.reworded * self._blind
+        """The weight of simulated rewordings: the more related queries there are, the less."""
+        return self.reworded * FEW_RELATED / (FEW_RELATED + float(self.related.sum()))
 
     @property
     def _blind(self) -> float:
-        """How little held-out queries say about what lessons bring: from almost 0 if many are related, to 1."""
-        return FEW_RELATED / (FEW_RELATED + float(self.related.sum()))
+        """How little held-out queries say about what lessons bring: from 0 if a tenth of them is related, to 1."""
+        return max(0.0, 10 * self.unrelated - 9)
 
     @property
     def unrelated(self) -> float:

@@ -86,11 +86,12 @@ class Evaluation:
     def narrow(self, plan: Plan) -> Plan:
         """The same plan, acting on as few questions as possible while most of the expected gain is kept. Taught
         questions kept as keys that bring nobody anything act near taught queries anyway."""
-        thresholds = (one for one in self._scorer.low_thresholds if one > plan.threshold)
+        thresholds = (one for one in self._scorer.moderate_thresholds if one > plan.threshold)
         narrower = [plan._replace(threshold=threshold) for threshold in thresholds]
         known = self._populate([plan, *narrower])
         gain = {one: float((known.held_out[one] - known.held_out[self._untaught]).mean()) for one in (plan, *narrower)}
-        if gain[plan] <= 0:
+        if gain[plan] <= 0:  # simulated rewordings may be nearer to what was taught than real ones
+            narrower = [one for one in narrower if one.threshold in self._scorer.low_thresholds]
             gain = {one: float(known.expected[one].mean()) for one in (plan, *narrower)}
         if plan == self._untaught or (plan.only_taught_keys and gain[plan] <= 0):
             return plan

@@ -20,9 +20,9 @@ from evokey.types import Numbers, Vectors
 
 RIDGES = (0.1, 0.5, 2.0, 10.0)
 STRENGTHS = (0.25, 0.5, 1.0)
-OPEN, WIDE, CAUTIOUS = 0.0, 0.05, 0.25
+OPEN, WIDE, CAUTIOUS = 0.0, 0.1, 0.25
 """Where a gate is closed: for questions that are farther from all taught queries than every taught query is from its
-nearest other one, or than a twentieth or a quarter of them are."""
+nearest other one, or than a tenth or a quarter of them are."""
 CENTRES, EXAMPLES, ANCHORS = 1024, 4096, 2048
 """Taught queries that are centres of a dense lens, and taught queries that it learns from; documents whose keys, taken
 as questions, should not move."""
