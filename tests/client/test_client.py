@@ -41,8 +41,8 @@ def test_it_has_the_verbs_of_memory() -> None:
     verbs = {name for name, _ in inspect.getmembers(evokey.Memory, inspect.isfunction) if not name.startswith("_")}
     inside = {
         "adopt", "backup", "clicks", "expand", "files", "files_below", "find_shown", "keep_shown", "note_files",
-        "preview", "propose", "ratings", "refit", "remember", "reviews", "save", "show", "shown", "sources",
-        "start_thinker", "think", "traffic", "watch", "workers",
+        "preview", "propose", "ratings", "refit", "remember", "reviews", "save", "seed", "show", "shown", "sources",
+        "start_thinker", "think", "traffic", "tune", "tuning_costs", "watch", "workers",
     }  # fmt: skip
     assert verbs - inside - set(dir(Client)) == set()
 

@@ -32,7 +32,7 @@ def copy(folder: Path, target: Path) -> None:
             _copy_keys(keys, making / "keys" / keys.name)
         _copy_revisions(folder, making)
         # Keys first: a ledger may be ahead of its keys, and never behind them.
-        for path in sorted(folder.rglob("*.sqlite")):
+        for path in _find_databases(folder):
             _copy_database(path, making / path.relative_to(folder))
         shutil.copy2(folder / SETTINGS, making)
         _copy_revisions(folder, making)  # one that was published meanwhile
@@ -45,6 +45,12 @@ def copy(folder: Path, target: Path) -> None:
         ) from error
     finally:
         shutil.rmtree(making, ignore_errors=True)
+
+
+def _find_databases(folder: Path) -> list[Path]:
+    """Not by rglob, which fails where a writer sweeps a folder away meanwhile."""
+    found = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    return sorted(path for path in found if path.suffix == ".sqlite")
 
 
 def _copy_keys(source: Path, target: Path) -> None:
