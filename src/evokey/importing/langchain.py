@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from evokey.errors import InvalidInput
-from evokey.importing.faiss import Vectors
 from evokey.importing.records import Place, Record
 
 KNOWN = {"InMemoryDocstore", "Document"}
@@ -31,6 +30,8 @@ class LangChain:
                     f"{self._path / 'index.pkl'} is a pickle, which can run code of whoever wrote it; if you wrote it, "
                     f"pass --trust-pickle"
                 )
+            from evokey.importing.faiss import Vectors  # a dump needs no faiss
+
             self._vectors = Vectors(str(self._path / "index.faiss"))
             self.metric = self._vectors.metric
         elif not self._path.is_file():

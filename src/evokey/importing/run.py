@@ -37,13 +37,13 @@ def load_source(engine: str, place: Place) -> Source:
     module, _, name = path.partition(":")
     try:
         found: Callable[[Place], Source] = getattr(import_module(f"evokey.importing.{module}"), name)
+        return found(place)
     except ModuleNotFoundError as error:
         if extra is None:
             raise
         raise UnknownComponent(
             f"reading {engine} needs {error.name}; install it with: pip install 'evokey[{extra}]'"
         ) from error
-    return found(place)
 
 
 def import_index(memory: Memory, source: Source, progress: Callable[[int], None] | None = None) -> int:
