@@ -11,7 +11,7 @@ from conftest import Dataset, Opener
 import evokey
 from evokey.evolution import pools
 from evokey.evolution.attribution import attribute
-from evokey.evolution.choosing import REWORDED, Populations, expect_rewordings
+from evokey.evolution.choosing import Populations
 from evokey.evolution.folds import FOLDS, fold_of, sample
 from evokey.evolution.ndcg import TableNdcg, ndcg, top_columns
 from evokey.evolution.trial import Trial
@@ -136,21 +136,6 @@ def test_rewordings_speak_for_lessons_where_every_question_was_taught_once() -> 
     assert populations(related=0.0, nothing={}, helpful=helpful).choose() == "helpful"
     costly = {"unrelated": -0.2, "reworded": 0.3, "taught": 0.45}
     assert populations(related=0.0, nothing={}, costly=costly).choose() == "nothing"
-
-
-def test_simulated_rewordings_say_little_where_many_held_out_queries_are_related() -> None:
-    easy, good = {"related": 0.01, "reworded": 0.5}, {"related": 0.03, "reworded": 0.1}
-    assert populations(related=0.5, nothing={}, easy=easy, good=good).choose() == "good"
-    assert populations(related=0.0, nothing={}, easy=easy, good=good).choose() == "easy"
-
-
-def test_the_traffic_tells_how_many_questions_reword_what_was_taught() -> None:
-    far, near = np.full(100, 0.1), np.full(100, 0.6)
-    assert expect_rewordings(np.zeros(0), far, near) == REWORDED
-    assert expect_rewordings(far, far, near) < REWORDED < expect_rewordings(near, far, near)
-    many = np.concatenate([np.tile(far, 30), np.tile(near, 10)])
-    assert expect_rewordings(many, far, near) == pytest.approx(0.25, abs=0.01)
-    assert expect_rewordings(many, near, near) == REWORDED  # nothing tells them apart
 
 
 def test_what_unrelated_questions_lose_counts_more_than_what_related_ones_gain() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evokey.evolution.guarded import Guarded
-from evokey.evolution.lens_training import CAUTIOUS, OPEN, RIDGES, STRENGTHS, WIDE
+from evokey.evolution.lens_training import CAUTIOUS, OPEN, RIDGES, STRENGTHS
 from evokey.evolution.policy import Proposal, TrainingData
 from evokey.search.gate import SIGNALS
 from evokey.search.retriever import Retriever
@@ -23,7 +23,7 @@ UNITS = (0.0, 0.5, 2.0)
 PENALTIES = (None, 0.4, 0.2, 0.0)
 DEMOTIONS = (0.0, 0.4, 2.0)
 LENSED = {
-    "dense": [(ridge, gate) for ridge in RIDGES for gate in (OPEN, WIDE, CAUTIOUS)],
+    "dense": [(ridge, gate) for ridge in RIDGES for gate in (OPEN, CAUTIOUS)],
     "sparse": [(strength, OPEN) for strength in STRENGTHS],
 }
 HALF_LIVES, LOCALITIES = (0.0, 0.0, 10.0), (0.0, 0.0, 0.3)

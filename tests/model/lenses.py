@@ -18,7 +18,7 @@ MIN_QUERIES, EXAMPLES, CENTRES = 4, 14, 9
 """Taught queries: below these there is no lens, more are not learned from, more are no centres. So small a world needs
 other numbers than a large one; the machine sets evokey's to the same."""
 WIDTH, JITTER = 0.25, 1e-6
-HELD = {0.0: 0.3, 0.1: 1.0, 0.25: 1.0}
+HELD = {0.0: 0.3, 0.25: 1.0}
 """What an anchor weighs beside a taught query, by the gate."""
 NARROWEST = 0.01
 """A gate opens over at least so much of nearness."""

@@ -1,11 +1,11 @@
-"""Simulated rewordings: the same for the same texts, as long as the question, never wholly other words."""
+"""Simulated rewordings: the same for the same text, shorter, never empty."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from evokey.search.rewording import TURNS, replace_words, reword, turn
+from evokey.search.rewording import TURNS, drop_words, reword, turn
 
 QUESTIONS = ["how do I open a file for reading", "what is the capital of France", "x"]
 
@@ -23,28 +23,18 @@ def test_a_rewording_keeps_some_words_of_its_question_and_is_never_empty() -> No
 
 
 @pytest.mark.parametrize("text", ["", "one", "two words", "a b c d e f g h"])
-def test_replacing_words_leaves_at_least_one(text: str) -> None:
-    words = text.split()
+def test_dropping_words_leaves_at_least_one(text: str) -> None:
     for share in (0.0, 0.5, 1.0):
-        found = replace_words(text, ["other"], share, 0)
-        assert len(found) == len(words)
-        assert set(found) <= {*words, "other"}
-        assert found.count("other") < max(len(words), 1)
-    assert replace_words(text, ["other"], 0.0, 0) == words
+        kept = drop_words(text, share, 0)
+        assert len(kept) >= min(1, len(text.split()))
+        assert [word for word in text.split() if word in kept] == kept
 
 
 def test_a_turned_vector_is_as_similar_as_it_should_be() -> None:
     rng = np.random.default_rng(0)
     one, other = (vector / np.linalg.norm(vector) for vector in rng.normal(size=(2, 64)).astype(np.float32))
     for similarity in TURNS:
-        turned = turn(one, [other], similarity)
+        turned = turn(one, other, similarity)
         assert float(turned @ one) == pytest.approx(similarity, abs=1e-5)
         assert float(np.linalg.norm(turned)) == pytest.approx(1, abs=1e-5)
-    assert turn(one, [one], 0.9).tolist() == one.tolist()
-    assert turn(one, [], 0.9).tolist() == one.tolist()
-
-
-def test_a_vector_turned_towards_several_others_is_near_to_none_of_them() -> None:
-    one, *others = np.eye(5, dtype=np.float32)
-    turned = turn(one, others, 0.75)
-    assert max(float(turned @ other) for other in others) < 0.5 < float(turned @ one)
+    assert turn(one, one, 0.9).tolist() == one.tolist()

@@ -12,22 +12,16 @@ from numpy.typing import NDArray
 
 from evokey.types import Scores
 
-TAUGHT_GAIN = 0.93
+TAUGHT_GAIN = 0.95
 """The share of the possible gain of taught queries that a choice must give them."""
 UNTOUCHED_TRAFFIC = 0.5
 """The expected share of future queries about untouched documents, as a part of these documents' share."""
 REWORDED_GAIN = 0.75
-"""The share of the possible gain of rewordings that a choice must give them where held-out queries say nothing of what
-lessons bring."""
-REWORDED = 0.4
-"""The expected share of rewordings among future queries, before anything is known of the traffic."""
-DOUBT = 50
-"""Queries of the traffic that count as much as what is expected without them."""
-MIXED = 0.1
-"""Where strangers and rewordings are told apart by less, the traffic says nothing of their shares."""
-FEW_RELATED = 5
-"""With so many related held-out queries, these and simulated rewordings are trusted alike. They are few: a simulated
-rewording gains more than a real one does."""
+"""The share of the possible gain of rewordings that a choice must give them."""
+REWORDED, ALL_REWORDED = 0.15, 0.4
+"""The weight of rewordings beside held-out queries: where some of these are related to lessons, and where none is.
+Simulated rewordings gain more than real ones do; but in the second case nothing else speaks for those whom lessons are
+for."""
 HARM = 3.0
 """The weight of what unrelated queries lose: they have nothing to gain."""
 FEW_UNRELATED = 20
@@ -38,8 +32,6 @@ better."""
 TAUGHT_TOLERANCE = 0.01
 """What taught queries may lose among choices that count as equal."""
 LARGEST_LOSS = 0.015
-"""The share of their nDCG that queries may lose where hardly anything is known of them."""
-BLIND_LOSS = 0.008
 """The share of their nDCG that held-out queries may lose where none of them is related to a lesson, and rewordings gain
 more; where some are related, nothing."""
 T = TypeVar("T")
@@ -63,8 +55,6 @@ class Populations(Generic[T]):
     untaught: T
     untouched: float
     """The share of documents that learned nothing."""
-    reworded: float = REWORDED
-    """The share of rewordings among future queries, by what the traffic says."""
 
     @cached_property
     def expected(self) -> Outcomes[T]:
@@ -97,8 +87,8 @@ class Populations(Generic[T]):
 
     @property
     def _rewording_weight(self) -> float:
-        """The weight of simulated rewordings: the more related queries there are, the less."""
-        return self.reworded * FEW_RELATED / (FEW_RELATED + float(self.related.sum()))
+        """The weight of rewordings."""
+        return REWORDED + (ALL_REWORDED - REWORDED) * self._blind
 
     @property
     def _blind(self) -> float:
@@ -132,13 +122,13 @@ class Populations(Generic[T]):
         own = {choice: float(scores.mean()) for choice, scores in self.taught.items() if choice in self.held_out}
         harmless = [choice for choice in self.held_out if choice == self.untaught or self._harmless(choice)]
         again = {choice: float(self.rewordings[choice].sum()) for choice in harmless}
-        faithful = _with_gain(harmless, again, self.untaught, REWORDED_GAIN * self._blind)
+        faithful = _with_gain(harmless, again, self.untaught, REWORDED_GAIN)
         equals = _best(_with_gain(faithful, own, self.untaught, TAUGHT_GAIN), self.expected, own)
         return max(equals, key=lambda choice: float(self.expected[choice].mean()))
 
     def _harmless(self, choice: T) -> bool:
         before, after = self.held_out[self.untaught].mean(), self.held_out[choice].mean()
-        return bool(self.expected[choice].mean() >= 0 and after >= (1 - BLIND_LOSS * self._blind) * before)
+        return bool(self.expected[choice].mean() >= 0 and after >= (1 - LARGEST_LOSS * self._blind) * before)
 
 
 def _with_gain(choices: Sequence[T], own: Mapping[T, float], untaught: T, share: float) -> list[T]:
@@ -153,19 +143,6 @@ def _best(choices: Sequence[T], expected: Outcomes[T], own: Mapping[T, float]) -
     near = [choice for choice in choices if errors_behind(best, expected[choice]) <= AS_GOOD]
     most = max(own[choice] for choice in near)
     return [choice for choice in near if own[choice] >= most - TAUGHT_TOLERANCE]
-
-
-def expect_rewordings(traffic: Scores, strange: Scores, reworded: Scores) -> float:
-    """The expected share of rewordings among queries. Known is how like the nearest taught text each of them is; and of
-    strangers and of rewordings, of which the traffic is a mixture."""
-    if not len(reworded) or not len(traffic):
-        return REWORDED
-    level = np.median(reworded)
-    found, few, most = (float((some >= level).mean()) if len(some) else 0.0 for some in (traffic, strange, reworded))
-    if most - few < MIXED:
-        return REWORDED
-    share = min(max((found - few) / (most - few), 0.0), 1.0)
-    return (len(traffic) * share + DOUBT * REWORDED) / (len(traffic) + DOUBT)
 
 
 def safe_choices(protected: Outcomes[T], untaught: T) -> list[T]:

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from evokey.evolution import gating
 from evokey.evolution.attribution import Attribution
-from evokey.evolution.choosing import Populations, errors_behind, expect_rewordings, join_folds, safe_choices
+from evokey.evolution.choosing import Populations, errors_behind, join_folds, safe_choices
 from evokey.evolution.folds import sample, split_folds
 from evokey.evolution.grid import COARSE_PENALTIES, DEMOTIONS, HALF_LIVES, NOTHING, lens_grid
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.lens_training import LensTrainer
 from evokey.evolution.openings import CrossFitted, Gate
 from evokey.evolution.policy import TrainingData
-from evokey.evolution.traffic import find_unrelated, judge_by_untaught, nearest_taught
+from evokey.evolution.traffic import find_unrelated, judge_by_untaught
 from evokey.evolution.trial import Trial
 from evokey.search.lens import Lens, LensId
 from evokey.search.retriever import Retriever
@@ -62,8 +62,7 @@ class CrossFit:
         """Whether there are other retrievers."""
         self.unrelated_traffic = find_unrelated(retriever, attribution, data.traffic)
         """Queries of the traffic that are far from every lesson."""
-        self._searched = data.traffic
-        settings = self._lens_settings(len(data.traffic), lessons)
+        settings = self._lens_settings(len(data.traffic))
         self._all_lenses = trainer.train(settings) if trainer else {}
         self._gates: dict[LensId | None, Gate | CrossFitted] = {}
         self._tried: dict[Choice, None] = {}
@@ -83,23 +82,14 @@ class CrossFit:
         self.learners = attribution.learners
         self.untouched = 1 - len(attribution.learners) / max(len(retriever.base), 1)
 
-    def _lens_settings(self, traffic: int, lessons: Judgements) -> tuple[LensId, ...]:
-        if self._trainer is None:
-            return ()
+    def _lens_settings(self, traffic: int) -> tuple[LensId, ...]:
         related = traffic >= MIN_TRAFFIC and not self.unrelated_traffic
-        return self._trainer.settings(traffic_related=related, wide=lessons.count_sharing() >= MIN_CROSSFIT)
+        return self._trainer.settings(traffic_related=related) if self._trainer else ()
 
     @property
     def unrelated(self) -> float:
         """The share of the held-out queries whose documents the other folds never touched."""
         return 1 - float(self.related.mean()) if len(self.related) else 0.0
-
-    @cached_property
-    def reworded(self) -> float:
-        """The share of rewordings among future queries, by the traffic."""
-        traffic = nearest_taught(self.retriever, self._attribution, self._searched)
-        strange = np.concatenate([trial.signals(None, as_unrelated=True)[:, 0] for trial in self.folds])
-        return expect_rewordings(traffic, strange, self.rewordings.signals(None)[:, 0])
 
     @cached_property
     def newer(self) -> NDArray[np.bool_]:
@@ -240,7 +230,6 @@ class CrossFit:
             self.taught.outcomes(choices),
             NOTHING,
             self.untouched,
-            self.reworded,
         )
 
 

@@ -80,17 +80,17 @@ class Evaluation:
         scored = (self._held_out, self._as_unrelated, self._rewordings, self._taught)
         held_out, as_unrelated, rewordings, taught = (some.of(plans, self._untaught) for some in scored)
         groups = (held_out, self._scorer.related, as_unrelated, rewordings, taught)
-        found = Populations(*groups, self._untaught, self._scorer.untouched, self._scorer.reworded)
+        found = Populations(*groups, self._untaught, self._scorer.untouched)
         return found if self._among is None else found.among(self._among)
 
     def narrow(self, plan: Plan) -> Plan:
         """The same plan, acting on as few questions as possible while most of the expected gain is kept. Taught
         questions kept as keys that bring nobody anything act near taught queries anyway."""
-        thresholds = (one for one in self._scorer.moderate_thresholds if one > plan.threshold)
+        thresholds = (one for one in self._scorer.thresholds[:-1] if one > plan.threshold)
         narrower = [plan._replace(threshold=threshold) for threshold in thresholds]
         known = self._populate([plan, *narrower])
         gain = {one: float((known.held_out[one] - known.held_out[self._untaught]).mean()) for one in (plan, *narrower)}
-        if gain[plan] <= 0:  # simulated rewordings may be nearer to what was taught than real ones
+        if gain[plan] <= 0:  # simulated rewordings are nearer to what was taught than real ones
             narrower = [one for one in narrower if one.threshold in self._scorer.low_thresholds]
             gain = {one: float(known.expected[one].mean()) for one in (plan, *narrower)}
         if plan == self._untaught or (plan.only_taught_keys and gain[plan] <= 0):

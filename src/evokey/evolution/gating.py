@@ -54,15 +54,13 @@ class Examples(NamedTuple):
 
 def train(folds: Sequence[Asked], rewordings: Asked, variant: Any) -> Gates:
     held_out, again = [_examples(trial, variant) for trial in folds], rewordings.signals(variant)
-    apart = rewordings.signals(variant, as_unrelated=True)
     own = np.array([fold_of(query.rpartition("\n")[0]) for query in rewordings.queries], np.int64)
 
     def fit_without(fold: int | None) -> Gate:
-        kept = own != fold
+        kept = again if fold is None else again[own != fold]
         some = [held_out[at] for at in range(FOLDS) if at != fold]
-        signals = np.concatenate([*(one.signals for one in some), again[kept], apart[kept]])
-        labels = np.repeat([True, False], np.count_nonzero(kept))
-        return fit(signals, np.concatenate([*(one.labels for one in some), labels]))
+        signals = np.concatenate([*(one.signals for one in some), kept])
+        return fit(signals, np.concatenate([*(one.labels for one in some), np.ones(len(kept), bool)]))
 
     gates = [fit_without(fold) for fold in range(FOLDS)]
     found = [_judge(gate, trial, variant) for gate, trial in zip(gates, folds, strict=True)]

@@ -9,7 +9,6 @@ about a document that people have judged for the same question, and judges no ch
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -73,11 +72,6 @@ class Judgements:
     def jurors(self) -> Sequence[str]:
         """Those of the queries by which choices are judged."""
         return self.queries if self.jury is None else [query for query in self.queries if query in self.jury]
-
-    def count_sharing(self) -> int:
-        """How many queries share a relevant document with another one."""
-        asked = Counter(number for grades in self.grades.values() for number in grades)
-        return sum(any(asked[number] > 1 for number in grades) for grades in self.grades.values())
 
     def only(self, queries: Sequence[str]) -> Judgements:
         return Judgements({query: self.grades[query] for query in queries}, self.units, named=self.named)

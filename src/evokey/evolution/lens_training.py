@@ -20,9 +20,9 @@ from evokey.types import Numbers, Vectors
 
 RIDGES = (0.1, 0.5, 2.0, 10.0)
 STRENGTHS = (0.25, 0.5, 1.0)
-OPEN, WIDE, CAUTIOUS = 0.0, 0.1, 0.25
+OPEN, CAUTIOUS = 0.0, 0.25
 """Where a gate is closed: for questions that are farther from all taught queries than every taught query is from its
-nearest other one, or than a tenth or a quarter of them are."""
+nearest other one, or than a quarter of them are."""
 CENTRES, EXAMPLES, ANCHORS = 1024, 4096, 2048
 """Taught queries that are centres of a dense lens, and taught queries that it learns from; documents whose keys, taken
 as questions, should not move."""
@@ -42,17 +42,15 @@ class LensTrainer:
         self._relevant = {query: relevant[place[query]] for query in sample(list(place), EXAMPLES)}
         self.last_anchor = int(retriever.documents.max(initial=0)) if last_anchor is None else last_anchor
 
-    def settings(self, *, traffic_related: bool, wide: bool = False) -> tuple[LensId, ...]:
-        """The lenses to try. Their gates are cautious, unless the traffic is known to ask about what was taught; wide
-        ones are tried, too, where held-out queries can tell what they bring."""
+    def settings(self, *, traffic_related: bool) -> tuple[LensId, ...]:
+        """The lenses to try. Their gates are cautious, unless the traffic is known to ask about what was taught."""
         if len(self._relevant) < MIN_QUERIES:
             return ()
         if self._retriever.kind == "sparse":
             return tuple((strength, OPEN) for strength in STRENGTHS)
         if self._retriever.kind != "dense":  # lessons say nothing about single tokens of a question
             return ()
-        gates = (OPEN,) if traffic_related else (CAUTIOUS, WIDE) if wide else (CAUTIOUS,)
-        return tuple((ridge, gate) for gate in gates for ridge in RIDGES)
+        return tuple((ridge, OPEN if traffic_related else CAUTIOUS) for ridge in RIDGES)
 
     def train(self, settings: Sequence[LensId], without: int | None = None) -> dict[LensId, Lens]:
         """A lens for each setting; `without` leaves the queries of a fold out."""

@@ -27,8 +27,8 @@ from evokey.types import Choice, Ranking, Scores
 FEW_UNRELATED = 0.1
 """If the share of unrelated held-out queries is below this part of the share of untouched documents, hardly anything is
 known about questions on these documents."""
-LOW, MODERATE = 2, 3
-"""How many of the thresholds are low, and at most moderate."""
+LOW = 2
+"""How many of the thresholds are low."""
 SAME_QUESTION = 0.95
 """The similarity of a question that is almost the same."""
 
@@ -98,11 +98,6 @@ class PlanScorer:
         return self._fits[0].unrelated
 
     @property
-    def reworded(self) -> float:
-        """The share of rewordings among future queries."""
-        return float(np.mean([fit.reworded for fit in self._fits]))
-
-    @property
     def untouched(self) -> float:
         """The share of untouched documents."""
         return self._fits[0].untouched
@@ -122,17 +117,10 @@ class PlanScorer:
             return (EVERY_QUESTION,)
         return tuple(sorted({EVERY_QUESTION, *self.nearness.thresholds, self.min_threshold, SAME_QUESTION}))
 
-    @property
+    @cached_property
     def low_thresholds(self) -> tuple[float, ...]:
         """Those that hardly any question on what was taught fails to reach."""
         return self.thresholds if self.nearness is None else self.nearness.thresholds[:LOW]
-
-    @property
-    def moderate_thresholds(self) -> tuple[float, ...]:
-        """Those that most questions on what was taught reach; and one that only questions on the rest fail to reach."""
-        if self.nearness is None:
-            return self.thresholds
-        return tuple(sorted({*self.nearness.thresholds[:MODERATE], self.min_threshold}))
 
     @cached_property
     def weights_threshold(self) -> float:

@@ -13,9 +13,9 @@ from evokey.evolution.attribution import Attribution
 from evokey.evolution.folds import sample
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.ndcg import CUTOFF
-from evokey.search.reach import TINY, Neighbours
+from evokey.search.reach import Neighbours
 from evokey.search.retriever import Retriever
-from evokey.types import Ranking, Scores
+from evokey.types import Ranking
 
 COMPARED = 1024
 """Taught queries that the traffic is compared with."""
@@ -40,16 +40,6 @@ def find_unrelated(retriever: Retriever, attribution: Attribution, traffic: Sequ
     if (near < very_far).mean() <= CHANCE:
         return []
     return [traffic[at] for at in np.flatnonzero(near < far).tolist()]
-
-
-def nearest_taught(retriever: Retriever, attribution: Attribution, traffic: Sequence[str]) -> Scores:
-    """How like the nearest taught text each query of the traffic is, as a share of what it is like itself."""
-    if not traffic or not len(attribution.block):
-        return np.zeros(0)
-    words, block = attribution.count_words(), attribution.block
-    questions = [retriever.lesson(query, words) for query in traffic]
-    own = np.maximum([question.self_similarity for question in questions], TINY)
-    return np.asarray(block.total(block.table(questions)).max(axis=1) / own, np.float64)
 
 
 def judge_by_untaught(queries: Sequence[str], pools: Mapping[str, Ranking]) -> Judgements:

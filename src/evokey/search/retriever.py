@@ -257,8 +257,8 @@ class DenseRetriever(Retriever):
             vector = self._encoder.queries([rewording.text])[0]
             if np.linalg.norm(vector) > 0:
                 return DenseQuestion(vector)
-        own, *others = (self.lesson(one, learned).vector for one in (rewording.query, *rewording.others))
-        return DenseQuestion(turn(own, others, rewording.similarity))
+        own, other = (self.lesson(one, learned).vector for one in (rewording.query, rewording.other))
+        return DenseQuestion(turn(own, other, rewording.similarity))
 
     def texts(self, texts: Sequence[str]) -> DenseBlock:
         self._tell_dimension()
