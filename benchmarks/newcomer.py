@@ -15,7 +15,6 @@ import json
 import os
 import platform
 import shlex
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from package import call
 
 ROOT = Path(__file__).parents[1]
 RUNNER = ROOT / "tests" / "pages"
 PAGES = ("start", "beside", "files", "mcp", "feedback", "langchain", "haystack", "llamaindex", "import", "service")
 CPU = "torch==2.13.0"
 """Of torch, the build for processors, where a page pulls it: the one for GPUs has gigabytes."""
-TAIL = 3_000
 
 sys.path.insert(0, str(RUNNER))
 import page as runner  # noqa: E402
@@ -75,15 +74,6 @@ def stamp() -> np.ndarray:
     """Seconds of wall time, and of processor time of this process's children: the machine may be busy with others."""
     used = os.times()
     return np.array([time.perf_counter(), used.children_user + used.children_system])
-
-
-def call(command: list[Any], folder: Path) -> str:
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "EVOKEY_AT", "VIRTUAL_ENV")}
-    quiet = kept | {"HAYSTACK_TELEMETRY_ENABLED": "False", "ANONYMIZED_TELEMETRY": "False"}
-    done = subprocess.run([str(one) for one in command], cwd=folder, env=quiet, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout[-TAIL:]}\n{done.stderr[-TAIL:]}")
-    return done.stdout
 
 
 def main() -> None:

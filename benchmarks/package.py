@@ -121,9 +121,10 @@ def run_suite(python: Path) -> dict[str, int]:
 
 
 def call(command: list[Any], folder: Path) -> str:
-    """What it prints; where it fails, that is shown."""
+    """What it prints, as in a shell of its own; where it fails, that is shown."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "EVOKEY_AT", "VIRTUAL_ENV")}
-    done = subprocess.run([str(one) for one in command], cwd=folder, env=kept, capture_output=True, text=True)
+    quiet = kept | {"HAYSTACK_TELEMETRY_ENABLED": "False", "ANONYMIZED_TELEMETRY": "False"}
+    done = subprocess.run([str(one) for one in command], cwd=folder, env=quiet, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout[-TAIL:]}\n{done.stderr[-TAIL:]}")
     return done.stdout

@@ -87,7 +87,7 @@ class Case:
 
     def _compare(self, memory: Memory) -> dict[str, Any]:
         tuner, ledger = memory.tuner, memory.ledger
-        taught = tuner.publisher.composer.log(ledger.lessons.last, ledger.lessons.held())
+        taught = tuner.publisher.composer.log(ledger.lessons.last, ledger.lessons.find_held())
         parts, base = tuner.divide(taught), list(memory.index.with_revisions({}))
         dense = next(one for one in base if getattr(one, "encoder", None) is self.base)
         trained = Trainer(memory.index, ledger, tuner.revisions.settings).encode(dense.name, self.tuned, parts.train)

@@ -22,7 +22,7 @@ import evokey
 from evokey.cli.app import app
 from evokey.errors import EncoderMismatch, MemoryBusy, StorageFailed
 from evokey.stores.embedded import EmbeddedStore
-from evokey.stores.segments import damaged
+from evokey.stores.segments import find_damage
 
 FULL = (StorageFailed,)
 SPARE = 40 * 1024
@@ -290,10 +290,10 @@ def test_a_flipped_bit_is_found_by_the_checksums_or_does_no_harm(tmp_path: Path)
         for at, wrong in flipped(whole):
             path.unlink()
             path.write_bytes(wrong)
-            assert damaged(keys) or ranked_right(tmp_path / "kb", before), (path.name, at)
+            assert find_damage(keys) or ranked_right(tmp_path / "kb", before), (path.name, at)
         path.unlink()
         path.write_bytes(whole)
-    assert damaged(tmp_path / "kb" / "keys" / "bm25") == []
+    assert find_damage(tmp_path / "kb" / "keys" / "bm25") == []
 
 
 def ranked_right(folder: Path, before: Rankings) -> bool:

@@ -17,7 +17,7 @@ QUERY = "how do I undo a commit?"
 def likeness(*units: str, search: str = "blend") -> tuple[float, float]:
     """Of the expanded question: to the query, and to where the units point together."""
     encoder = WordLlamaEncoder()
-    question = DenseRetriever("wordllama", encoder, Full(), None, FlatStore(Space(None, encoder))).expanded(
+    question = DenseRetriever("wordllama", encoder, Full(), None, FlatStore(Space(None, encoder))).expand(
         Expansion(QUERY, tuple(Unit(text) for text in units), "given", search), {}
     )
     together = encoder.documents(units).mean(axis=0)

@@ -59,8 +59,8 @@ def test_a_question_far_from_all_that_was_taught_passes_unchanged() -> None:
     ways = lens.Ways(x, np.roll(x, 1, axis=1), everyone % 3, everyone, none)
     made: Any = ways.lenses([str(n) for n in range(24)], [(0.1, 0.0)])[0.1, 0.0]
     far, near = DenseQuestion(unit(np.eye(8)[7])), DenseQuestion(unit(np.eye(8)[0]))
-    assert made.turned(far) is far
-    turned = made.turned(near)
+    assert made.turn(far) is far
+    turned = made.turn(near)
     assert turned.asked is near and np.linalg.norm(turned.vector) == pytest.approx(1, abs=1e-5)
     assert turned.vector @ np.eye(8)[1] > near.vector @ np.eye(8)[1]
 
@@ -75,7 +75,7 @@ def test_a_gate_is_open_for_what_was_taught_in_two_wordings_that_lie_in_one_plac
         made: Any = ways.lenses([str(n) for n in range(24)], [turn])[turn]
         wide = replace(made, closed=-2.0, open=-1.0)
         for vector in x:
-            turned, open_wide = (one.turned(DenseQuestion(vector)).vector for one in (made, wide))
+            turned, open_wide = (one.turn(DenseQuestion(vector)).vector for one in (made, wide))
             assert turned == pytest.approx(open_wide, abs=1e-4)
 
 
@@ -210,9 +210,9 @@ def test_a_gate_is_cautious_unless_the_traffic_asks_about_what_was_taught(opened
     assert find_unrelated(retriever, attribution, same) == []
     assert len(find_unrelated(retriever, attribution, other)) > 40
     lenses: Any = trainer.train([(0.1, OPEN), (0.1, CAUTIOUS)])
-    passed = [lenses[0.1, CAUTIOUS].turned(one) is one for one in (retriever.lesson(query, {}) for query in other)]
+    passed = [lenses[0.1, CAUTIOUS].turn(one) is one for one in (retriever.lesson(query, {}) for query in other)]
     assert sum(passed) > 60
-    assert all(lenses[0.1, OPEN].turned(retriever.lesson(query, {})).asked for query in queries)
+    assert all(lenses[0.1, OPEN].turn(retriever.lesson(query, {})).asked for query in queries)
 
 
 def test_a_lens_that_lowers_ndcg_on_unrelated_queries_is_rejected(opened: Opener, dataset: Any) -> None:

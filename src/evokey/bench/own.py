@@ -112,7 +112,7 @@ class Bench:
             one.keep_nothing()
         memory.index.catch_up()
         self.untaught = memory.index.view(0).untaught
-        held = memory.ledger.lessons.held()
+        held = memory.ledger.lessons.find_held()
         self._taught = memory.composer.log(memory.last_lesson, held).taught
         self.grades: Grades = self._taught.grades
         self._vectors = memory.ledger.lessons.vectors()
@@ -244,11 +244,15 @@ def describe(one: Effect) -> str:
     if not one.untaught:
         return f"{one.untaught:.3f} → {one.taught:.3f} ({one.questions} questions)"
     gain, low, high = (value / one.untaught for value in (one.gain, one.low, one.high))
-    more = "" if one.clear or not one.gain else f"; to be sure of a change this large: about {_needed(one):,} questions"
+    more = (
+        ""
+        if one.clear or not one.gain
+        else f"; to be sure of a change this large: about {_estimate_questions(one):,} questions"
+    )
     return f"{gain:+.1%} ({low:+.1%} to {high:+.1%}, {one.questions} questions{more})"
 
 
-def _needed(one: Effect) -> int:
+def _estimate_questions(one: Effect) -> int:
     """Questions with which the interval would leave 0 out, were the change the same."""
     half = (one.high - one.low) / 2
     return int(np.ceil(one.questions * (half / abs(one.gain)) ** 2 / 10) * 10)

@@ -99,14 +99,14 @@ class AdapterPeer(Learner):
         self._adapter: Adapter | None = None
 
     def evolve(self) -> Mapping[str, Any]:
-        train, held_out = (self._asked(part) for part in divide(training_set(self._lab.data, self._lessons)))
+        train, held_out = (self._encode(part) for part in divide(training_set(self._lab.data, self._lessons)))
         tried = [replace(one, seed=self._seed) for one in self._tried if isinstance(one, AdapterOptions)]
         found = [adapter.train(train, held_out, self._lab.keys, one) for one in tried]
         chosen = max(range(len(found)), key=lambda place: max(found[place].scores))
         self._adapter = found[chosen]
         return _report(tried[chosen], found[chosen].scores, found[chosen].epoch, len(tried), "CPU")
 
-    def _asked(self, part: TrainingSet) -> Asked:
+    def _encode(self, part: TrainingSet) -> Asked:
         by_text = {one.text: one for one in self._lessons}
         questions = [by_text[query] for query in part.queries]
         place = {id: number for number, id in enumerate(self._ids)}

@@ -159,7 +159,7 @@ class _Sync:
         outcome.added += len(batch)
 
     def _stop(self, outcome: Outcome, changes: Changes) -> NoReturn:
-        screen.exit_interrupted(
+        screen.exit_after_interrupt(
             f"{screen.several(outcome.added, 'document')} stored; {len(changes.to_read)} files were new or changed. "
             f"Run the same command again for the rest: what is stored already is not read again.",
             self.as_json,
@@ -179,7 +179,7 @@ def _add_all(memory: Memory, records: Records, child: ChildReader, as_json: bool
             count, newest = count + len(batch), batch[-1].id
         told = _describe_stored(count, newest, len(records))
         if isinstance(error, KeyboardInterrupt):
-            screen.exit_interrupted(told, as_json)
+            screen.exit_after_interrupt(told, as_json)
         raise type(error)(f"{error} {told}") from error
     return count
 

@@ -52,7 +52,7 @@ def doctor(
             _examine_installation(as_json)
             return
         if isinstance(at, Address):
-            found = _examine_shared(at, changing=rebuild or reencode)
+            found = _examine_database(at, changing=rebuild or reencode)
         else:
             found = _examine(_folder(at), Change(rebuild, reencode, tuple(encoder or ())), as_json)
         _show(found, [one for one in check_installation() if one.state == "broken"], as_json)
@@ -96,7 +96,7 @@ def _examine(folder: Path, change: Change, as_json: bool) -> Examination:
         return Examination(doctor_.examine(folder), rebuilt)
 
 
-def _examine_shared(at: Address, *, changing: bool) -> Examination:
+def _examine_database(at: Address, *, changing: bool) -> Examination:
     if changing:
         raise InvalidInput(
             f"{at} may be open elsewhere, with keys of its encoders. Copy it to a directory (evokey migrate), change "

@@ -37,7 +37,7 @@ At = Annotated[
         metavar="DIR|URL",
     ),
 ]
-"""A Path; of a command that is placed, an Address where a URL is given, which typer cannot say."""
+"""A Path; of a command that is call_at_place, an Address where a URL is given, which typer cannot say."""
 Name = Annotated[
     str | None, typer.Option("--name", help="Name of the memory in the database of --at.", envvar="EVOKEY_NAME")
 ]
@@ -52,7 +52,7 @@ def place_by_name(command: Callable[..., Returned]) -> Callable[..., Returned]:
         return command
 
     @wraps(command)
-    def placed(*args: Any, name: str | None = None, **named: Any) -> Returned:
+    def call_at_place(*args: Any, name: str | None = None, **named: Any) -> Returned:
         try:
             named["at"] = find_address(named["at"], name) or named["at"]
         except InvalidSettings as error:
@@ -60,9 +60,9 @@ def place_by_name(command: Callable[..., Returned]) -> Callable[..., Returned]:
         return command(*args, **named)
 
     more = inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Name)
-    vars(placed)["__signature__"] = taken.replace(parameters=[*taken.parameters.values(), more])
-    placed.__annotations__ = {**{key: one.annotation for key, one in taken.parameters.items()}, "name": Name}
-    return placed
+    vars(call_at_place)["__signature__"] = taken.replace(parameters=[*taken.parameters.values(), more])
+    call_at_place.__annotations__ = {**{key: one.annotation for key, one in taken.parameters.items()}, "name": Name}
+    return call_at_place
 
 
 class App(typer.Typer):

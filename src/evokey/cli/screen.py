@@ -85,7 +85,7 @@ def fail(error: EvokeyError, as_json: bool) -> NoReturn:
     raise typer.Exit(WRONG_USE if isinstance(error, InvalidInput | InvalidSettings) else FAILED)
 
 
-def exit_interrupted(what: str, as_json: bool) -> NoReturn:
+def exit_after_interrupt(what: str, as_json: bool) -> NoReturn:
     """After Ctrl-C: report what is done, and exit with the usual code."""
     if as_json:
         emit({"error": "Interrupted", "message": what})

@@ -57,7 +57,7 @@ def seed(
                 report = memory.seed(model, per_passage, most, dry_run, confirm, k, among, progress=show)
         except KeyboardInterrupt:
             done = latest[-1].asked if latest else 0
-            screen.exit_interrupted(
+            screen.exit_after_interrupt(
                 f"what is done is kept (at least {screen.several(done, 'passage')}); the same command continues",
                 as_json,
             )

@@ -406,7 +406,7 @@ def _refuse_given(name: str) -> None:
         raise InvalidSettings("encoder 'given' takes its vectors from the caller: there is nothing to cache")
 
 
-def _packed_vector(vector: Any) -> bytes:
+def _pack_vector(vector: Any) -> bytes:
     return np.asarray(vector, "<f4").tobytes()
 
 
@@ -414,7 +414,7 @@ def _vector(value: bytes) -> Any:
     return np.frombuffer(value, "<f4").astype(np.float32)
 
 
-def _packed_matrix(matrix: Any) -> bytes:
+def _pack_matrix(matrix: Any) -> bytes:
     return struct.pack("<II", *matrix.shape) + np.ascontiguousarray(matrix, "<f4").tobytes()
 
 
@@ -422,14 +422,14 @@ def _matrix(value: bytes) -> Any:
     return np.frombuffer(value, "<f4", offset=8).reshape(struct.unpack_from("<II", value)).astype(np.float32)
 
 
-def _packed_bag(bag: Mapping[str, Any]) -> bytes:
+def _pack_bag(bag: Mapping[str, Any]) -> bytes:
     """As JSON: it keeps whole numbers whole, and every digit of the others."""
     plain = {term: number.item() if isinstance(number, np.generic) else number for term, number in bag.items()}
     return json.dumps(plain, separators=(",", ":")).encode()
 
 
 PACKING: Mapping[str, tuple[Callable[[Any], bytes], Callable[[bytes], Any]]] = {
-    "dense": (_packed_vector, _vector),
-    "multi": (_packed_matrix, _matrix),
-    "sparse": (_packed_bag, json.loads),
+    "dense": (_pack_vector, _vector),
+    "multi": (_pack_matrix, _matrix),
+    "sparse": (_pack_bag, json.loads),
 }

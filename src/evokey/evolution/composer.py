@@ -70,7 +70,7 @@ class Composer:
     def log(self, up_to: int, omitted: Omitted = NONE, left_out: LeftOut = ALL_HEARD) -> Log:
         """The lessons up to a number, without some. The last reading is kept for as long as it says what the ledger
         says: a published epoch is composed from what was read to propose it."""
-        restricted = () if self._field is None else tuple(self._ledger.documents.restricted(self._field).tolist())
+        restricted = () if self._field is None else tuple(self._ledger.documents.find_restricted(self._field).tolist())
         said = up_to, omitted, left_out
         state = *said, self._ledger.lessons.extent(up_to), self._ledger.documents.position(), restricted
         with self._reading:

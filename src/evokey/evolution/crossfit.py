@@ -72,7 +72,7 @@ class CrossFit:
         # No exception for a protected query: it is scored with documents outside its pool, too.
         self.protected = self.score(data.protected, deep=True)
         self.folds = [
-            self._held_out(lessons, queries, trainer.train(settings, fold) if trainer else {})
+            self._try_fold(lessons, queries, trainer.train(settings, fold) if trainer else {})
             for fold, queries in enumerate(split_folds(lessons.queries))
         ]
         self.taught = self.score(lessons.only(sample(lessons.jurors, TAUGHT_SAMPLE)))
@@ -130,7 +130,7 @@ class CrossFit:
             return choice
         return replace(choice, gate_weights=gate)
 
-    def _held_out(self, lessons: Judgements, fold: Sequence[str], lenses: dict[LensId, Lens]) -> Trial:
+    def _try_fold(self, lessons: Judgements, fold: Sequence[str], lenses: dict[LensId, Lens]) -> Trial:
         """A trial of the queries of one fold, on what the other folds taught."""
         others, jury = self._attribution.leave_out(frozenset(fold)), set(lessons.jurors)
         queries = lessons.only(sample([query for query in fold if query in jury], FOLD_SAMPLE))

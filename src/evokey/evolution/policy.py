@@ -117,7 +117,7 @@ class Log:
             votes = drop(lessons.votes(self.up_to, self.omitted), self._left_out)
             if self.restricted is None:
                 return votes, lessons.units(*said), frozenset()
-            restricted = lessons.restricted(self.restricted)
+            restricted = lessons.find_restricted(self.restricted)
             public = list(select(votes, restricted, inside=False))
             return public, public_units(lessons.unit_lessons(*said), restricted), restricted
 

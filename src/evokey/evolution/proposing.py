@@ -50,7 +50,13 @@ def propose(at: Setting, log: Log, *, keep: bool = True) -> EpochReport:
     actors, documents = name_left_out(heard)
     report = replace(report, left_out=heard.left_out, actors_left_out=actors, documents_left_out=documents)
     tested = describe_synthetic(heard.taught)
-    reason = report.reason + tested + _learned_apart(apart) + _left_out(report) + on_hold(len(ledger.lessons.held()))
+    reason = (
+        report.reason
+        + tested
+        + _describe_restricted(apart)
+        + _describe_left_out(report)
+        + on_hold(len(ledger.lessons.find_held()))
+    )
     return replace(report, reason=reason, restricted=apart)
 
 
@@ -102,7 +108,7 @@ def name_left_out(log: Log) -> tuple[dict[str | None, int], dict[str, int]]:
     return dict(actors.most_common()), dict(documents.most_common())
 
 
-def _left_out(report: EpochReport) -> str:
+def _describe_left_out(report: EpochReport) -> str:
     """What is added to a reason: no names, for it is written into the ledger."""
     actors, documents = len(report.actors_left_out), len(report.documents_left_out)
     counts = [(actors, "actor"), (documents, "document")]
@@ -150,7 +156,7 @@ def protected_queries(index: Index, ledger: Ledger) -> dict[str, Mapping[int, fl
     apart = set(index.restricted.tolist())
     public = {
         query: {number: grade for number, grade in grades.items() if number not in apart}
-        for query, grades in ledger.protected.numbered().items()
+        for query, grades in ledger.protected.by_number().items()
     }
     return {query: grades for query, grades in public.items() if grades}
 
@@ -188,7 +194,7 @@ def _count_restricted(own: RestrictedJudgements | None) -> int:
     return 0 if own is None else len(set[int]().union(*own.grades.values(), *own.wrong.values()))
 
 
-def _learned_apart(documents: int) -> str:
+def _describe_restricted(documents: int) -> str:
     """What is added to a reason."""
     if not documents:
         return ""

@@ -71,7 +71,7 @@ class Publisher(EpochWriter):
         saturates = getattr(self.policy, "saturates", None)
         if saturates is None:
             return
-        held = self.ledger.lessons.held()
+        held = self.ledger.lessons.find_held()
         due = self._due(saturates, held, new)
         while due is not None:
             self.publish_if_new(self.propose(due, held), due, held)
@@ -84,7 +84,7 @@ class Publisher(EpochWriter):
     def draft(self, without: Omitted = NONE) -> Draft:
         """What evolve would do now; without some lessons. Writes nothing."""
         index, lessons, up_to = self.index, self.ledger.lessons, self.ledger.lessons.last
-        held, count, forgets = lessons.held() | without, lessons.count_to(up_to), self.ledger.forgets.count
+        held, count, forgets = lessons.find_held() | without, lessons.count_to(up_to), self.ledger.forgets.count
         log = self.composer.log(up_to, held)
         report = propose(self.setting(index.retrievers), log, keep=False)
         self.composer.drop_forgotten(log, forgets, index.retrievers)
@@ -95,7 +95,11 @@ class Publisher(EpochWriter):
         """Whether no lessons were forgotten, held or released, no epoch published, and no other documents restricted
         since a draft was made."""
         index, lessons = self.index, self.ledger.lessons
-        if (index.epoch, lessons.count_to(draft.up_to), lessons.held()) != (draft.epoch, draft.lessons, draft.omitted):
+        if (index.epoch, lessons.count_to(draft.up_to), lessons.find_held()) != (
+            draft.epoch,
+            draft.lessons,
+            draft.omitted,
+        ):
             return False
         return np.array_equal(index.restricted, draft.restricted)
 

@@ -155,7 +155,7 @@ class Trial:
         """A pool as each lens would order it: its rows are fetched once for all lenses."""
         question = self.question(query)
         lenses: Mapping[LensId, Any] = self._lenses
-        mapped = {setting: lens.turned(question) for setting, lens in lenses.items()}
+        mapped = {setting: lens.turn(question) for setting, lens in lenses.items()}
         mapped = {setting: one for setting, one in mapped.items() if one.asked is not None}
         if not mapped:
             return {}
@@ -192,7 +192,7 @@ class Trial:
         attribution, touched = self._attribution, self._attribution.touched
         plain = [self.question(query) for query in queries]
         lens: Any = None if setting is None else self._lenses.get(setting)
-        questions = plain if lens is None else [lens.turned(question) for question in plain]
+        questions = plain if lens is None else [lens.turn(question) for question in plain]
         block = type(attribution.base)
         if not len(attribution.documents):
             empty = np.zeros((len(queries), 0), np.float32)

@@ -53,7 +53,7 @@ class EpochWriter(ABC):
     def evolve(self, *, dry_run: bool) -> EpochReport:
         """Publish what the lessons so far are worth, if that is anything new."""
         with self.steady():
-            up_to, held = self.ledger.lessons.last, self.ledger.lessons.held()
+            up_to, held = self.ledger.lessons.last, self.ledger.lessons.find_held()
             report = self.propose(up_to, held)
         if dry_run:
             return replace(report, reason=f"dry run: {report.reason}")
@@ -64,7 +64,7 @@ class EpochWriter(ABC):
         epochs, lessons = self.ledger.epochs, self.ledger.lessons
         with self.ledger.write():
             epochs.ask(old.lessons_to, old.omitted)
-            lessons.release(lessons.held())
+            lessons.release(lessons.find_held())
             known = lessons.numbers(old.lessons_to, old.omitted)
             held = lessons.hold(set(lessons.numbers(lessons.last)).difference(known))
             reason = f"rolled back to epoch {old.number}{on_hold(held)}"
@@ -83,7 +83,7 @@ class EpochWriter(ABC):
         if not asked and not current:
             return None
         up_to = min(asked, self.ledger.lessons.last)
-        omitted |= self.ledger.lessons.held()
+        omitted |= self.ledger.lessons.find_held()
         report = learn(up_to, omitted)
         return self._publish(kind, report, up_to, omitted) if current or report.choice else report
 

@@ -157,4 +157,4 @@ def concentration(counts: Mapping[Any, int], named: int = NAMED) -> Concentratio
 
 def _texts(overlays: Overlays, number: int) -> int:
     """How many texts a document was taught."""
-    return max(len(set(overlay.part(number).taught(number)[0].tolist())) for overlay in overlays.of.values())
+    return max(len(set(overlay.part(number).find_texts(number)[0].tolist())) for overlay in overlays.of.values())

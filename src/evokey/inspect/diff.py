@@ -54,7 +54,7 @@ def _collect_judged(log: Log, ledger: Ledger) -> Mapping[str, Mapping[int, float
     own = {} if log.restricted_judgements is None else log.restricted_judgements.grades
     taught = {**own, **log.taught.grades}
     taught |= {query: {**own[query], **taught[query]} for query in own}
-    return {**ledger.protected.numbered(), **taught}
+    return {**ledger.protected.by_number(), **taught}
 
 
 def _missing(before: Epoch, after: Epoch) -> frozenset[int]:
@@ -81,9 +81,11 @@ def _document_changes(index: Index, ledger: Ledger, a: int, b: int, among: Numbe
         touched &= set(among.tolist())
     found = []
     for number, document in ledger.documents.fetch(sorted(touched)).items():
-        taught = [max(len(overlay.part(number).taught(number)[0]) for overlay in one.of.values()) for one in overlays]
+        taught = [
+            max(len(overlay.part(number).find_texts(number)[0]) for overlay in one.of.values()) for one in overlays
+        ]
         moved = [
-            {one.name: explain.moved(one, number, view.overlays.of[one.name]) for one in view.retrievers}
+            {one.name: explain.measure_move(one, number, view.overlays.of[one.name]) for one in view.retrievers}
             for view in views
         ]
         if taught[0] != taught[1] or moved[0] != moved[1]:

@@ -35,7 +35,7 @@ from evokey.settings import (
 )
 from evokey.settings.opening import EMBEDDED
 from evokey.settings.values import RetrieverSettings
-from evokey.stores.segments import MANIFEST, covered, damaged, read_manifest
+from evokey.stores.segments import MANIFEST, find_covered, find_damage, read_manifest
 from evokey.tuning import revisions
 from evokey.types import EpochReport
 
@@ -71,7 +71,7 @@ def examine(folder: Path) -> list[Finding]:
         if retriever in elsewhere:
             continue
         keys = folder / "keys" / retriever.name
-        faults = damaged(keys) or _find_foreign_keys(folder, keys)
+        faults = find_damage(keys) or _find_foreign_keys(folder, keys)
         found += [Finding(what, REBUILD) for what in faults]
         if not found and encoder_cost(*name_and_options(retriever.encoder)) != "nothing":
             found += [Finding(what, REBUILD) for what in _find_missing_keys(folder, keys)]
@@ -83,7 +83,7 @@ def _find_faulty_revisions(folder: Path) -> list[str]:
     named = file.named_revisions(folder)
     keys = [path for path in sorted(folder.glob("keys/*@*")) if path.name.rpartition("@")[2] in named]
     stray = [path for path in revisions.paths(folder) if path.name.rpartition("@")[2] not in named]
-    faults = [*revisions.find_faults(folder, named), *(what for one in keys for what in damaged(one))]
+    faults = [*revisions.find_faults(folder, named), *(what for one in keys for what in find_damage(one))]
     return [*faults, *(f"{path}: of a tuned encoder that no epoch names" for path in stray)]
 
 
@@ -130,7 +130,7 @@ def _find_unnamed_keys(folder: Path) -> list[Path]:
 
 def _find_foreign_keys(folder: Path, keys: Path) -> list[str]:
     """Keys beside a ledger that they were not made from."""
-    manifest, numbers = read_manifest(keys), covered(keys)
+    manifest, numbers = read_manifest(keys), find_covered(keys)
     if manifest is None or not len(numbers) or file.owns_keys(folder, manifest.writer, int(numbers.max())):
         return []
     return [f"{keys}: made for other documents than the ledger has (it was restored or replaced); they are not used"]
@@ -139,7 +139,7 @@ def _find_foreign_keys(folder: Path, keys: Path) -> list[str]:
 def _find_missing_keys(folder: Path, keys: Path) -> list[str]:
     """Keys that cost nothing may be in memory only, and are made at open; all others belong on disk."""
     ids = file.document_ids(folder)
-    missing = [ids[number] for number in np.setdiff1d(list(ids), covered(keys)).tolist()]
+    missing = [ids[number] for number in np.setdiff1d(list(ids), find_covered(keys)).tolist()]
     if not missing:
         return []
     return [f"{keys}: {len(missing)} without keys: {named(missing)}. A search by {keys.name} does not find them"]
@@ -175,7 +175,7 @@ def _mend_revisions(folder: Path, ledger: Ledger) -> bool:
     ledger.drop_revisions(lost)
     revisions.sweep(folder, named - lost)
     for keys in folder.glob("keys/*@*"):
-        if damaged(keys):
+        if find_damage(keys):
             shutil.rmtree(keys)
     return bool(lost)
 

@@ -98,10 +98,10 @@ def _without_names(view: View) -> View:
     )
 
 
-def moved(retriever: Retriever, number: int, overlay: Overlay) -> float:
+def measure_move(retriever: Retriever, number: int, overlay: Overlay) -> float:
     """How far a document's key has moved."""
     keys = retriever.base.fetch(np.array([number]))
-    return overlay.part(number).moved(number, keys.block) if len(keys.owners) else 0.0
+    return overlay.part(number).measure_move(number, keys.block) if len(keys.owners) else 0.0
 
 
 def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> View:
@@ -109,7 +109,7 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
     keys: Block[Any] = retriever.base.fetch(np.array([number])).block
     if not len(keys):
         return View(retriever.name, 0.0, -np.inf, -np.inf, "base key", None, [], [])
-    asked = overlay.turned(question)
+    asked = overlay.turn(question)
     told: dict[str, Any] = {
         "query_moved": 0.0 if asked is question else question.distance(asked),
         "query_moved_by": _because(overlay, question, asked),
@@ -128,7 +128,7 @@ def view(retriever: Retriever, question: Any, number: int, overlay: Overlay) -> 
     if recalled is not None:
         after, by = max(after, recalled.score), "taught question" if recalled.score > after else by
     after = case.untaught.score + opening.share * (after - case.untaught.score)
-    distance = moved(retriever, number, overlay) if case.learns else 0.0
+    distance = measure_move(retriever, number, overlay) if case.learns else 0.0
     nearest = None if recalled is None else recalled.by
     before = float(keys.scores(question).max())
     return View(retriever.name, distance, before, after, by, nearest, best.pulls, case.terms(best), **told)
@@ -191,7 +191,7 @@ class Case:
 
     def recall(self, opening: Opening) -> Best | None:
         """By the nearest taught question that is a key of the document; None if none is."""
-        overlay, texts = self.overlay, self.overlay.taught(self.number)[0]
+        overlay, texts = self.overlay, self.overlay.find_texts(self.number)[0]
         if overlay.choice.penalty is None or not len(texts) or overlay.texts is None:
             return None
         totals = overlay.texts.total(np.asarray(overlay.texts.likeness(self.question), np.float64))[texts]

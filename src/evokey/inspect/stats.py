@@ -23,7 +23,7 @@ def count(index: Index, ledger: Ledger, folder: Path, policy: str, among: Number
     """among: the documents that a caller who is not the owner may know of."""
     epoch, inside = ledger.epochs.get(index.epoch), None if among is None else among.tolist()
     lacking, touched = index.without_keys, _find_touched(index, epoch.number)
-    lessons, held = len(ledger.lessons), len(ledger.lessons.held())
+    lessons, held = len(ledger.lessons), len(ledger.lessons.find_held())
     if inside is not None:
         lacking, touched = lacking.intersection(inside), touched.intersection(inside)
         lessons, held = ledger.lessons.count_about(inside), ledger.lessons.count_about(inside, held=True)

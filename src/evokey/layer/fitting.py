@@ -94,7 +94,7 @@ class Fit:
         if few:
             return proposal
         held, apart = (
-            _quality(self._held_out([plan, self.untaught], apart), plan, self.untaught) for apart in (False, True)
+            _quality(self._score_held_out([plan, self.untaught], apart), plan, self.untaught) for apart in (False, True)
         )
         return replace(proposal, held_out=held, unrelated=apart)
 
@@ -123,7 +123,7 @@ class Fit:
         pools = {name: material.pools[one.query] for name, one in named.items()}
         return Trial(self._teaching, tables, asked, pools, material.depth)
 
-    def _held_out(self, plans: Sequence[Plan], as_unrelated: bool = False) -> dict[Plan, Scores]:
+    def _score_held_out(self, plans: Sequence[Plan], as_unrelated: bool = False) -> dict[Plan, Scores]:
         return join_folds([trial.outcomes(plans, as_unrelated=as_unrelated) for trial in self._folds])
 
     # ---- the choice
@@ -160,9 +160,9 @@ class Fit:
         all_plans = list(dict.fromkeys([self.untaught, *plans]))
         safe = safe_choices(self._protected.outcomes(all_plans), self.untaught)
         return Populations(
-            self._held_out(safe),
+            self._score_held_out(safe),
             self._related,
-            self._held_out(safe, as_unrelated=True),
+            self._score_held_out(safe, as_unrelated=True),
             self._rewordings.outcomes(safe),
             self._taught.outcomes(safe),
             self.untaught,
@@ -224,7 +224,7 @@ class Fit:
         rows = [Plan(Choice(penalty=one, kernel=FEW.kernel), weights) for one in FEW_PENALTIES]
         plans = [self.untaught, Plan(FEW, weights), *rows]
         safe = safe_choices(self._protected.outcomes(plans), self.untaught)
-        others, taught = self._held_out(safe), self._taught.outcomes(safe)
+        others, taught = self._score_held_out(safe), self._taught.outcomes(safe)
         harmless = [one for one in safe if others[one].sum() >= others[self.untaught].sum() - 1e-9 or one in rows]
         best = max(round(float(taught[one].mean()), 3) for one in harmless)
         return next(one for one in [*plans[1:], self.untaught] if one in harmless and taught[one].mean() >= best - 0.01)

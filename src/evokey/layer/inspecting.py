@@ -156,7 +156,7 @@ def count(learned: Learned, ledger: Ledger, folder: Path) -> Stats:
         lessons=len(lessons),
         set_aside=lessons.set_aside(),
         carried_over=0,
-        held=len(lessons.held()),
+        held=len(lessons.find_held()),
         erasing=ledger.forgets.waits_for,
         pending=lessons.count_pending(epoch.lessons_to, epoch.omitted),
         epoch=epoch.number,

@@ -37,13 +37,13 @@ class LayerPublisher(EpochWriter):
         if not lessons.queries:
             return replace(empty, reason=NO_LESSONS)
         report = describe(Fit(self._material(lessons)).propose(), lessons, empty)
-        return replace(report, reason=report.reason + on_hold(len(self.ledger.lessons.held())))
+        return replace(report, reason=report.reason + on_hold(len(self.ledger.lessons.find_held())))
 
     def _lessons(self, up_to: int, omitted: Omitted) -> Judgements:
         return Log(self.ledger, up_to, omitted, shared=self.shared).taught
 
     def _material(self, lessons: Judgements) -> Material:
-        protected = Judgements(self.ledger.protected.numbered(), {})
+        protected = Judgements(self.ledger.protected.by_number(), {})
         asked = list(dict.fromkeys([*lessons.queries, *protected.queries]))
         pools, likeness = self.pools.all(asked), make_likeness(self.comparisons, lessons.judged)
         return Material(lessons, protected, pools, DEPTH, likeness.names, likeness.tables)

@@ -239,7 +239,7 @@ class Documents:
             found = np.union1d(found, self._others(self._holding(compared.field)))
         return found
 
-    def restricted(self, field: str) -> Numbers:
+    def find_restricted(self, field: str) -> Numbers:
         """Numbers of the documents whose metadata has this field, neither empty nor false; sorted."""
         return _sort_numbers(self._db.all(self._db.dialect.restricted, (field,)))
 

@@ -189,7 +189,7 @@ class Lessons:
         )
         return [(query, json.loads(units), [int(one) for one in told.split(",")]) for query, units, told in rows]
 
-    def restricted(self, field: str) -> frozenset[int]:
+    def find_restricted(self, field: str) -> frozenset[int]:
         """Of the documents that lessons hold for, the restricted ones."""
         sql = f"SELECT DISTINCT d.number FROM verdicts v {HOLDS} WHERE d.number IN ({self._db.dialect.restricted})"
         return frozenset(row[0] for row in self._db.all(sql, (field,)))
@@ -235,7 +235,7 @@ class Lessons:
         them, and which are on hold. Counting them all would make every lesson slower than the one before."""
         forgets = self._db.one("SELECT count FROM forgets")
         found = self._db.one("SELECT number, query, vector FROM lessons WHERE number = ?", (number,))
-        return int(forgets[0]) if forgets else 0, found, self.held()
+        return int(forgets[0]) if forgets else 0, found, self.find_held()
 
     def count_to(self, number: int) -> int:
         return int(self._db.one("SELECT count(*) FROM lessons WHERE number <= ?", (number,))[0])
@@ -253,7 +253,7 @@ class Lessons:
             sql, values = f"{sql} AND {self._about}", (*values, self._db.dialect.list(about))
         return int(self._db.one(sql, values)[0])
 
-    def held(self) -> Omitted:
+    def find_held(self) -> Omitted:
         """Numbers of the lessons on hold."""
         return frozenset(row[0] for row in self._db.all(HELD))
 

@@ -29,7 +29,7 @@ class ProtectedQueries:
             found.setdefault(query, {})[document] = grade
         return found
 
-    def numbered(self) -> dict[str, dict[int, float]]:
+    def by_number(self) -> dict[str, dict[int, float]]:
         """The same with document numbers; documents that are gone are left out."""
         rows = self._db.all(
             "SELECT p.query, d.number, p.grade FROM pins p JOIN documents d ON d.id = p.document AND p.grade > 0 "

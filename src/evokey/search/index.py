@@ -305,7 +305,7 @@ class Index:
             come = live.tolist() if changed else added
             missing = {one.name: self._index(one, live, come, removed, position.newest) for one in self._retrievers}
             lacking = {name: numbers for name, numbers in missing.items() if len(numbers)}
-        restricted = NO_NUMBERS if self._field is None else self._ledger.documents.restricted(self._field)
+        restricted = NO_NUMBERS if self._field is None else self._ledger.documents.find_restricted(self._field)
         spoken = bool(old.lacking) or changed or self._ledger.documents.touch_lessons(old.position.newest, removed)
         regrouped = not np.array_equal(restricted, old.restricted)
         counts = old.ground.spoken + spoken, old.ground.regrouped + regrouped

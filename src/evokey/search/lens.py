@@ -55,7 +55,7 @@ class DenseLens:
     closed: float
     open: float
 
-    def turned(self, question: DenseQuestion) -> DenseQuestion:
+    def turn(self, question: DenseQuestion) -> DenseQuestion:
         near = self.centres @ question.vector
         gate = float(np.clip((near.max() - self.closed) / (self.open - self.closed), 0, 1))
         if not gate:
@@ -80,7 +80,7 @@ class SparseLens:
     spoken: Mapping[str, tuple[str, ...]]
     """Word of a question → the taught queries that had it."""
 
-    def turned(self, question: SparseQuestion) -> SparseQuestion:
+    def turn(self, question: SparseQuestion) -> SparseQuestion:
         mass = sum(question.weights)
         brought: defaultdict[str, float] = defaultdict(float)
         for term, weight in zip(question.terms, question.weights, strict=True):

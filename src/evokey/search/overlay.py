@@ -152,9 +152,9 @@ class Overlay:
         """How many times as far."""
         return self.choice.step if self.against is None else 1.0
 
-    def turned(self, question: Any) -> Any:
+    def turn(self, question: Any) -> Any:
         """The question through the lens."""
-        return question if self.lens is None else self.lens.turned(question)
+        return question if self.lens is None else self.lens.turn(question)
 
     @property
     def documents(self) -> Numbers:
@@ -344,13 +344,13 @@ class Overlay:
             best = np.maximum(best, recalled - self.choice.penalty * question.self_similarity)
         return best
 
-    def taught(self, number: int) -> tuple[Numbers, Scores]:
+    def find_texts(self, number: int) -> tuple[Numbers, Scores]:
         """Which texts a document was taught, and their α: those of all its rows."""
         rows = self.touched.rows(number)
         span = slice(self.evidence.indptr[rows.start], self.evidence.indptr[rows.stop])
         return self.evidence.indices[span].astype(np.int64), self.evidence.data[span]
 
-    def moved(self, number: int, base: Block[Any]) -> float:
+    def measure_move(self, number: int, base: Block[Any]) -> float:
         """How far a document's keys have moved, the farthest: 1 − cosine (dense), or the mass of learned weight."""
         rows = self.touched.rows(number)
         if self.texts is None or not self.step or rows.start == rows.stop:

@@ -151,7 +151,7 @@ class Retriever(ABC):
         """A text as it is asked now."""
 
     @abstractmethod
-    def expanded(self, expansion: Expansion, learned: Mapping[str, int]) -> Any:
+    def expand(self, expansion: Expansion, learned: Mapping[str, int]) -> Any:
         """A query and its units as one question."""
 
     @abstractmethod
@@ -178,7 +178,7 @@ class Retriever(ABC):
 
 def search(retriever: Retriever, question: Any, k: int, overlay: Overlay, among: Numbers | None = None) -> Ranking:
     """The k best documents by base and overlay together."""
-    question = overlay.turned(question)
+    question = overlay.turn(question)
     (found,) = retriever.base.search([question], max(k, overlay.depth), without=overlay.all_documents, within=among)
     return overlay.rank(question, found, k, among)
 
@@ -236,7 +236,7 @@ class DenseRetriever(Retriever):
         self._tell_dimension()
         return DenseQuestion(self._encoder.queries([text])[0])
 
-    def expanded(self, expansion: Expansion, learned: Mapping[str, int]) -> DenseQuestion:
+    def expand(self, expansion: Expansion, learned: Mapping[str, int]) -> DenseQuestion:
         """The query and its units with equal say, however far units lie apart (blend), or all as one text (concat); a
         little away from negative units."""
         self._tell_dimension()
@@ -315,7 +315,7 @@ class LateRetriever(Retriever):
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> LateQuestion:
         return LateQuestion(self._encoder.queries([text])[0])
 
-    def expanded(self, expansion: Expansion, learned: Mapping[str, int]) -> LateQuestion:
+    def expand(self, expansion: Expansion, learned: Mapping[str, int]) -> LateQuestion:
         """The vectors of all; negative units have no say."""
         vectors = [*self._encoder.queries([expansion.query]), *self._encoder.documents(expansion.texts)]
         return LateQuestion(np.concatenate(vectors)[:LONGEST])
@@ -357,7 +357,7 @@ class SparseRetriever(Retriever):
     def question(self, text: str, learned: Mapping[str, int], vector: Vectors | None = None) -> SparseQuestion:
         return self.weigh(self._encoder.queries([text])[0], learned)
 
-    def expanded(self, expansion: Expansion, learned: Mapping[str, int]) -> SparseQuestion:
+    def expand(self, expansion: Expansion, learned: Mapping[str, int]) -> SparseQuestion:
         """The words of all, the query's several times; words that only negative units have are left out."""
         query, *units = self._encoder.queries([expansion.query, *expansion.texts])
         against = {word for bag in self._encoder.queries(expansion.unwanted) for word in bag}

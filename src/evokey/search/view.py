@@ -95,7 +95,7 @@ class View:
     def ask_expanded(self, expansion: Expansion) -> Asked:
         """A query together with its units, as one question."""
         view, _ = self.within_reach(expansion.query)
-        questions = [one.expanded(expansion, view.overlays.of[one.name].learned) for one in self.retrievers]
+        questions = [one.expand(expansion, view.overlays.of[one.name].learned) for one in self.retrievers]
         return Asked(view, expansion.query, questions)
 
     def rank_asked(self, questions: Sequence[Any], k: int, among: Numbers | None) -> Ranking:

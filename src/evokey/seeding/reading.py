@@ -60,7 +60,7 @@ def read_questions(reply: str, source: Source, most: int) -> Questions:
     kept, dropped = list[str](), Counter[Drop]()
     for line in _lines(reply):
         words = split(line)
-        reason = _shape(line, words) or _borrowed(words, copied, echoed)
+        reason = _shape(line, words) or _find_borrowing(words, copied, echoed)
         if reason is None and language is not None and language_of(line) not in (None, language):
             reason = Drop.LANGUAGE
         if reason is None and any(_alike(frozenset(words), other) for other in known):
@@ -106,7 +106,7 @@ def _shape(line: str, words: Sequence[str]) -> Drop | None:
     return Drop.UNCLEAR if _ABOUT_PASSAGE.search(" ".join(words)) else None
 
 
-def _borrowed(words: Sequence[str], passage: frozenset[str], prompt: frozenset[str]) -> Drop | None:
+def _find_borrowing(words: Sequence[str], passage: frozenset[str], prompt: frozenset[str]) -> Drop | None:
     runs = _runs_of(words)
     if len(runs & prompt) >= ECHOED * len(runs):
         return Drop.ECHO

@@ -89,7 +89,7 @@ class Collections:
             self._open[name] = memory_.open(folder, **settings)
         return self._open[name]
 
-    def opened(self) -> dict[str, Collection]:
+    def open_ones(self) -> dict[str, Collection]:
         return dict(self._open)
 
     def close(self) -> None:

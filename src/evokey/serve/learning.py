@@ -84,7 +84,7 @@ class BackgroundLearning:
         while not self._ending.wait(PAUSE):
             if not self._lead():
                 continue
-            for name, memory in self._collections.opened().items():
+            for name, memory in self._collections.open_ones().items():
                 try:
                     self.look(name, memory)
                 except EvokeyError as error:

@@ -69,7 +69,7 @@ class Service:
             self._keep_all()
 
     def _keep_all(self) -> None:
-        for name, memory in self.collections.opened().items():
+        for name, memory in self.collections.open_ones().items():
             try:
                 _keep_shown(memory)
             except EvokeyError as error:

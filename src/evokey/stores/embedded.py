@@ -19,7 +19,7 @@ from evokey.protocols import Origin, Space
 from evokey.scoring.block import NO_NUMBERS, Keys
 from evokey.scoring.soundness import check_numbers
 from evokey.stores.rows import B, Rows, Segment, covered_by
-from evokey.stores.segments import Manifest, damaged, read_manifest, read_segment, write_manifest, write_segment
+from evokey.stores.segments import Manifest, find_damage, read_manifest, read_segment, write_manifest, write_segment
 from evokey.types import Numbers
 
 UNREADABLE = Manifest("", ())
@@ -146,7 +146,7 @@ class EmbeddedStore(Generic[B]):
         self._set((), frozenset())
 
     def check(self) -> list[str]:
-        return [] if self._folder is None else damaged(self._folder)
+        return [] if self._folder is None else find_damage(self._folder)
 
     def flush(self, *, force: bool = True) -> None:
         """Without force, only when it has grown large."""

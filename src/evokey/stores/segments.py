@@ -112,7 +112,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         return None
 
 
-def covered(folder: Path) -> NDArray[np.int64]:
+def find_covered(folder: Path) -> NDArray[np.int64]:
     """The documents that the live segments answer for; those of a segment that cannot be read are missing."""
     manifest = read_manifest(folder)
     found = [np.zeros(0, np.int64)]
@@ -122,7 +122,7 @@ def covered(folder: Path) -> NDArray[np.int64]:
     return np.concatenate(found)
 
 
-def damaged(folder: Path) -> list[str]:
+def find_damage(folder: Path) -> list[str]:
     """What cannot be trusted in a folder of segments: files that are missing, unreadable, or not what was written."""
     try:
         manifest = read_manifest(folder)

@@ -76,7 +76,7 @@ class Tuner:
     def tune(self, *, dry_run: bool, progress: Progress) -> TuneReport:
         """Train, compare, and publish what is better. dry_run: write nothing."""
         ledger, names = self.publisher.ledger, self.find_tunable()
-        taught = self.publisher.composer.log(ledger.lessons.last, ledger.lessons.held())
+        taught = self.publisher.composer.log(ledger.lessons.last, ledger.lessons.find_held())
         report = TuneReport(False, "", self.publisher.current, len(taught.taught.queries), [])
         if (refusal := self._refuse(taught)) is not None:
             return replace(report, reason=refusal)

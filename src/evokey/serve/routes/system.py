@@ -62,7 +62,7 @@ def metrics(request: Request) -> Response:
     """Counters for Prometheus; needs a key with the scope admin."""
     admin_of(request)
     service = service_of(request)
-    return PlainTextResponse(service.metrics.render(service.collections.opened()), media_type="text/plain")
+    return PlainTextResponse(service.metrics.render(service.collections.open_ones()), media_type="text/plain")
 
 
 @router.get("/v1/whoami", tags=["system"])
