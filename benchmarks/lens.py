@@ -43,6 +43,8 @@ from evokey.stores.flat import FlatStore
 
 MOST, MOST_ASKED = 3_000, 600
 """Queries of a set, and those asked in one group, at most."""
+WIDE = (1.0, 0.0, 1.0)
+"""A lens with a metric."""
 MODELS = {"minilm": "all-MiniLM-L6-v2"}
 POLICIES = {"rows": {"name": "guarded", "lens": "none"}, "lens": {"name": "guarded", "lens": "all"}}
 
@@ -122,13 +124,13 @@ def latency(count: int, size: int = 384) -> dict[str, Any]:
     store.write(Keys(np.arange(count), np.arange(count), DenseBlock(units(count))))
     asked, questions = units(CENTRES), [DenseQuestion(vector) for vector in units(200)]
     everyone = np.arange(CENTRES)
-    ways = Ways(asked, units(CENTRES), everyone % 10, everyone, units(64))
-    made = ways.lenses([str(at) for at in everyone], [(1.0, 0.0)])[1.0, 0.0]
+    ways = Ways(asked, units(CENTRES), everyone % 10, everyone, units(2 * size))
+    made = ways.lenses([str(at) for at in everyone], [WIDE])[WIDE]
     made = replace(made, closed=-1.0, open=-0.5)  # wide open
     times: dict[str, list[float]] = {"off": [], "on": []}
     for question, which in product(questions, times):
         began = time.perf_counter()
-        store.snapshot.search([made.turned(question) if which == "on" else question], 10)
+        store.snapshot.search([made.turn(question) if which == "on" else question], 10)
         times[which].append(time.perf_counter() - began)
     medians = {which: float(np.median(spent)) for which, spent in times.items()}
     return {

@@ -35,6 +35,7 @@ MOST = 400
 """Queries asked at the most."""
 RIDGE, LINEAR = 0.3, 30.0
 """μ of the kernel and of the linear map: near the best of each over the pairs."""
+WIDE, WARY = (RIDGE, OPEN, 0.0), (RIDGE, max(CAUTIOUS), 0.0)
 Turner = Callable[[Any], Any]
 
 
@@ -83,15 +84,15 @@ def forms(
     anchors["2048 documents"] = keys[drawn[:2048]]
     for name, held in anchors.items():
         made = Ways(asked, right, everyone % 10, everyone[:CENTRES], held).lenses(
-            [one.id for one in teaching[:CENTRES]], [(RIDGE, OPEN), (RIDGE, CAUTIOUS)]
+            [one.id for one in teaching[:CENTRES]], [WIDE, WARY]
         )
-        lenses: dict[str, Any] = {"no gate": replace(made[RIDGE, OPEN], closed=-2.0, open=-1.5)}  # type: ignore[call-arg]
+        lenses: dict[str, Any] = {"no gate": replace(made[WIDE], closed=-2.0, open=-1.5)}
         if name == "2048 documents":
-            lenses |= {"open gate": made[RIDGE, OPEN], "wary gate": made[RIDGE, CAUTIOUS]}
+            lenses |= {"open gate": made[WIDE], "wary gate": made[WARY]}
         for gate, lens in lenses.items():
             yield (
                 f"kernel, anchors: {name}, {gate}",
-                lambda vectors, lens=lens: np.stack([lens.turned(DenseQuestion(vector)).vector for vector in vectors]),
+                lambda vectors, lens=lens: np.stack([lens.turn(DenseQuestion(vector)).vector for vector in vectors]),
             )
 
 

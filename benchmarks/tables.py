@@ -142,14 +142,14 @@ def lens_bystanders() -> str:
     for one in (row for row in read("lens.json") if "bystander" in row):
         (a, b), (c, d) = one["held_out"], one["bystanders"]
         turns = [turn for turn in one["lens"].values() if turn is not None]
-        used = ", ".join(f"{strength:g}, {'wary' if shut else 'open'}" for strength, shut in turns) or "none"
+        used = "; ".join(", ".join(f"{part:g}" for part in turn) for turn in turns) or "none"
         used = used if one["policy"] == "lens" else "not allowed"
         rows.append([one["taught"], one["encoder"], used, one["traffic"], f"{one['wrong']:.0%}", f"{a:.3f} → {b:.3f}",
                      one["bystander"], f"{c:.3f} → {d:.3f}", f"{d / c - 1:+.1%}", f"{one['p']:.3f}"])  # fmt: skip
     head = [
         "taught set",
         "retriever",
-        "lens (μ, gate)",
+        "lens (μ, gate, ν)",
         "traffic",
         "wrong lessons",
         "its held-out queries",

@@ -227,7 +227,7 @@ def test_how_units_share_credit_does_not_depend_on_other_restricted_documents(
 def test_it_holds_under_the_guarded_policy_with_its_lens(made: Callable[..., Memory], kind: str) -> None:
     for seed in range(2):
         whole = world(random.Random(f"guarded {kind} {seed}"), 30, units=True)
-        a, b = (made(f"{name}{seed}", policy={"name": "guarded", "lens": "all"}, **MEMORIES[kind]) for name in "ab")
+        a, b = (made(f"{name}{seed}", policy="guarded", **MEMORIES[kind]) for name in "ab")
         epochs, fewer = taught(a, whole), taught(b, whole.known_to(()))
         assert a.epochs()[-1].choice == b.epochs()[-1].choice
         assert seen(a, epochs, ()) == seen(b, fewer, ())

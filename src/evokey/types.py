@@ -396,11 +396,13 @@ class Choice:
     """δ: taught questions are kept as keys, and this share of the query's self-similarity is taken off their score;
     None: they are not kept as keys."""
     lens_parameter: float | None = None
-    """The ridge μ of a dense lens (smaller is stronger) or the share γ of a sparse one; None: no lens."""
+    """The ridge μ of a dense lens (smaller is stronger), or γ of a lens of words; None: no lens."""
     gate_quantile: float = 0.0
-    """Where a dense lens stops acting, as a quantile of how near taught queries are to each other."""
+    """Where a lens stops acting, as a quantile of how near taught queries are to each other."""
+    whitening: float = 0.0
+    """ν: how mildly a lens evens out the directions in which documents differ most; 0: not at all."""
     last_anchor: int = 0
-    """The newest document that a dense lens may use as an anchor."""
+    """The newest document that a lens may use as an anchor."""
     demotion: float = 0.0
     """γ: how far keys move away from queries for which they were wrong; 0 leaves them."""
     half_life: float = 0.0
@@ -416,9 +418,9 @@ class Choice:
     """Beside a search that is not ours: the likeness of two questions counts by this power."""
 
     @property
-    def lens_id(self) -> tuple[float, float] | None:
+    def lens_id(self) -> tuple[float, float, float] | None:
         """What tells one lens from another."""
-        return None if self.lens_parameter is None else (self.lens_parameter, self.gate_quantile)
+        return None if self.lens_parameter is None else (self.lens_parameter, self.gate_quantile, self.whitening)
 
     @property
     def credit(self) -> tuple[float, float, float]:
@@ -666,7 +668,7 @@ class View:
     terms: Sequence[Term]
     """Sparse retrievers: the share of each of the query's words, base key and moved key."""
     query_moved: float = 0.0
-    """How far the lens moved the query: 1 − cosine (dense), or the share of new weight in words (sparse)."""
+    """How far the lens moved the query: 1 − cosine."""
     query_moved_by: Sequence[Contribution] = ()
     """The taught queries that caused it, and how near they are."""
     probability: float | None = None

@@ -108,7 +108,7 @@ def test_a_protection_can_be_taken_out_and_names_known_documents_only(
 def test_an_explanation_adds_up_to_the_score(opened: Opener, dataset: object) -> None:
     data: Dataset = dataset("cranfield")  # type: ignore[operator]
     for encoder in ("bm25", "wordllama"):
-        memory = opened(encoder, encoder=encoder)
+        memory = opened(encoder, encoder=encoder, policy={"name": "guarded", "lens": "none"})
         memory.add(data.documents)
         for query, relevant in sorted(data.judged.items())[:60]:
             memory.feedback(query, relevant=relevant, actor="judge")

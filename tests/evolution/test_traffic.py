@@ -13,7 +13,7 @@ from evokey.evolution.ndcg import ndcg
 
 
 def both(opened: Opener, name: str, encoder: str, sets: dict[str, Any]) -> evokey.Memory:
-    memory = opened(name, encoder=encoder)
+    memory = opened(name, encoder=encoder, policy={"name": "guarded", "lens": "none"})
     for label, data in sets.items():
         memory.add([evokey.Document(f"{label}/{one.id}", one.text, one.title) for one in data.documents])
     return memory
@@ -53,7 +53,7 @@ def test_documents_that_learned_do_not_displace_other_results(opened: Opener, da
         assert report.published and report.held_out is not None and report.held_out.after >= report.held_out.before
         told[heard] = kept(before, found(memory, queries))
     assert told[True] >= 1 - 3 * KEYS_LOSS  # the guard looked at those far from the lessons alone
-    assert encoder == "bm25" or told[False] >= 1 - 4 * KEYS_LOSS  # what was learned acts near the lessons alone
+    assert encoder == "bm25" or told[False] >= 1 - 5 * KEYS_LOSS  # what was learned acts near the lessons alone
 
 
 def test_related_traffic_changes_no_choice(opened: Opener, dataset: Any) -> None:

@@ -98,7 +98,7 @@ def test_traffic_is_off_by_setting(opened: Opener, tmp_path: Path) -> None:
 
 
 def test_taught_queries_are_not_shown_as_traffic(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = opened("a", encoder="bm25", policy={"name": "guarded", "lens": "all"})
+    memory = opened("a", encoder="bm25", policy="guarded")
     memory.add([{"id": str(n), "text": f"undo number {n}"} for n in range(30)])
     for query in QUERIES[:10]:
         memory.search(query)

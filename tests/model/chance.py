@@ -9,9 +9,10 @@ import hashlib
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 from evokey.evolution.guarded import Guarded
-from evokey.evolution.lens_training import CAUTIOUS, OPEN, RIDGES, STRENGTHS
+from evokey.evolution.lens_training import CAUTIOUS, METRICS, OPEN, RIDGES, STRENGTH
 from evokey.evolution.policy import Proposal, TrainingData
 from evokey.search.gate import SIGNALS
 from evokey.search.retriever import Retriever
@@ -23,8 +24,8 @@ UNITS = (0.0, 0.5, 2.0)
 PENALTIES = (None, 0.4, 0.2, 0.0)
 DEMOTIONS = (0.0, 0.4, 2.0)
 LENSED = {
-    "dense": [(ridge, gate) for ridge in RIDGES for gate in (OPEN, CAUTIOUS)],
-    "sparse": [(strength, OPEN) for strength in STRENGTHS],
+    "dense": list(product(RIDGES, (OPEN, *CAUTIOUS), METRICS)),
+    "sparse": [(STRENGTH, OPEN, 0.0), (1.0, OPEN, 0.0)],
 }
 HALF_LIVES, LOCALITIES = (0.0, 0.0, 10.0), (0.0, 0.0, 0.3)
 SHARPNESS = (0.0, 0.0, 1.0, 2.0)
@@ -70,4 +71,5 @@ def _turned(retriever: Retriever, choice: Choice, lot: random.Random) -> Choice:
         return choice
     living = retriever.documents.tolist()
     last_anchor = living[int(place * (len(living) - 1))] if living and place is not None else 0
-    return replace(choice, lens_parameter=lens[0], gate_quantile=lens[1], last_anchor=last_anchor)
+    ridge, gate, whitening = lens
+    return replace(choice, lens_parameter=ridge, gate_quantile=gate, whitening=whitening, last_anchor=last_anchor)

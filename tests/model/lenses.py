@@ -1,6 +1,6 @@
 """The lens, worked out slowly from the formulas of docs/lens.md: part of the oracle, and like it shares no code.
 
-A lens is made of plain values: taught queries, each with what was right for it, as vectors or as weighed words.
+A lens is made of plain values: taught queries, each with what was right for it, as vectors.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ MIN_QUERIES, EXAMPLES, CENTRES = 4, 14, 9
 """Taught queries: below these there is no lens, more are not learned from, more are no centres. So small a world needs
 other numbers than a large one; the machine sets evokey's to the same."""
 WIDTH, JITTER = 0.25, 1e-6
-HELD = {0.0: 0.3, 0.25: 1.0}
-"""What an anchor weighs beside a taught query, by the gate."""
+OPEN_HELD, WARY_HELD, WARY = 0.3, 1.0, 0.25
+"""What an anchor weighs beside a taught query: with an open gate, and with one shut at this quantile."""
+DOUBT = 8.0
 NARROWEST = 0.01
 """A gate opens over at least so much of nearness."""
-DOUBT = 2.0
 Vector = NDArray[np.float64]
-Words = Mapping[str, float]
 Because = Mapping[str, float]
 """Taught query → how much it has to do with a question."""
 
@@ -40,10 +39,16 @@ class Dense:
     pulls: Mapping[str, Vector]
     shut: float
     open: float
+    metric: NDArray[np.float64]
 
     @classmethod
     def made(
-        cls, ways: Mapping[str, tuple[Vector, Vector]], anchors: Sequence[Vector], strength: float, gate: float
+        cls,
+        ways: Mapping[str, tuple[Vector, Vector]],
+        anchors: Sequence[Vector],
+        strength: float,
+        gate: float,
+        mildness: float,
     ) -> Dense | None:
         """ways: taught query → where it lies, and where what was right for it lies."""
         names = sampled(list(ways), CENTRES)
@@ -58,12 +63,13 @@ class Dense:
             wanted += np.outer(seen, right - asked)
         for anchor in anchors:
             seen = _kernels(anchor, spots)
-            left += HELD[gate] * np.outer(seen, seen)
+            left += (WARY_HELD if gate >= WARY else OPEN_HELD) * np.outer(seen, seen)
         near = [max(float(a @ b) for j, b in enumerate(spots) if i != j) for i, a in enumerate(spots)]
         shut, opened = _quantile(near, gate), _quantile(near, 2 * gate + 0.25)
         pulls = np.linalg.solve(left, wanted)
         centres = dict(zip(names, spots, strict=True))
-        return cls(centres, dict(zip(names, pulls, strict=True)), min(shut, opened - NARROWEST), opened)
+        metric = _metric(anchors, len(spots[0]), mildness)
+        return cls(centres, dict(zip(names, pulls, strict=True)), min(shut, opened - NARROWEST), opened, metric)
 
     def turned(self, asked: Vector) -> Vector | None:
         """None: the question passes unchanged."""
@@ -72,7 +78,7 @@ class Dense:
         if not gate:
             return None
         pull = sum(math.exp((float(asked @ self.centres[z]) - 1) / WIDTH) * self.pulls[z] for z in self.centres)
-        turned = asked + gate * pull
+        turned = asked + gate * (self.metric @ (asked + pull) - asked)
         return np.asarray(turned / max(float(np.linalg.norm(turned)), 1e-12))
 
     def because(self, asked: Vector) -> Because:
@@ -80,39 +86,49 @@ class Dense:
 
 
 @dataclass(frozen=True)
-class Sparse:
-    strength: float
-    lessons: Sequence[tuple[str, frozenset[str], Words]]
-    """Taught queries, their words, and the words of what was right (shares of 1)."""
+class Words:
+    factors: Mapping[str, float]
+    queries: Mapping[str, Sequence[str]]
 
     @classmethod
-    def made(cls, ways: Mapping[str, tuple[frozenset[str], Words]], strength: float) -> Sparse | None:
-        """ways: taught query → its words, and the weighed words of what was right for it."""
+    def made(cls, ways: Mapping[str, tuple[frozenset[str], Mapping[str, float]]], strength: float) -> Words | None:
+        """ways: taught query → its words, and of each of them the share of the right documents that has it."""
         if len(ways) < MIN_QUERIES:
             return None
-        shares = {
-            query: {w: x / sum(spoken.values()) for w, x in spoken.items()} for query, (_, spoken) in ways.items()
+        said = {
+            word: [query for query, (words, _) in ways.items() if word in words]
+            for words, _ in ways.values()
+            for word in words
         }
-        return cls(strength, [(query, asked, shares[query]) for query, (asked, _) in ways.items()])
-
-    def turned(self, asked: Words) -> Words | None:
-        """None: the question passes unchanged."""
-        brought: Counter[str] = Counter()
-        for word, weight in asked.items():
-            having = [spoken for _, words, spoken in self.lessons if word in words]
-            for spoken in having:
-                for other, share in spoken.items():
-                    brought[other] += weight * share / (len(having) + DOUBT)  # type: ignore[assignment]
-        if not brought or not sum(asked.values()):
+        held = {word: sum(ways[query][1].get(word, 0.0) for query in queries) for word, queries in said.items()}
+        if not any(held.values()):
             return None
-        return {word: asked.get(word, 0.0) + self.strength * brought[word] for word in asked.keys() | brought.keys()}
+        usual = sum(held.values()) / sum(len(said[word]) for word in said if held[word])
+        rates = {word: (held[word] + DOUBT * usual) / (len(said[word]) + DOUBT) for word in said}
+        return cls({word: (rate / usual) ** strength for word, rate in rates.items()}, said)
 
-    def because(self, asked: Words) -> Because:
-        shared = {query: float(len(words & asked.keys())) for query, words, _ in self.lessons}
-        return {query: count for query, count in shared.items() if count}
+    def because(self, asked: frozenset[str]) -> Because:
+        return {
+            query: float(count)
+            for query, count in Counter(q for word in asked for q in self.queries.get(word, ())).items()
+        }
 
 
-Lens = Dense | Sparse
+Lens = Dense | Words
+
+
+def _metric(anchors: Sequence[Vector], size: int, mildness: float) -> NDArray[np.float64]:
+    """What evens out the directions in which anchors differ; the unit matrix for a mildness of 0."""
+    if not mildness:
+        return np.eye(size)
+    spread = np.zeros((size, size))
+    if len(anchors) > 1:
+        mean = np.mean(anchors, axis=0)
+        for anchor in anchors:
+            spread += np.outer(anchor - mean, anchor - mean)
+        spread *= size / max(float(np.trace(spread)), 1e-12)
+    inverse = np.linalg.inv(spread + mildness * np.eye(size))
+    return np.asarray(inverse * size / np.trace(inverse))
 
 
 def _kernels(a: Vector, many: Sequence[Vector]) -> Vector:

@@ -134,39 +134,36 @@ class Sparse:
     def norm(self, base: Any, moved: Sequence[tuple[float, Any]]) -> float:
         return 1.0
 
-    def question(self, text: str, learned: Mapping[str, int], lens: lenses.Sparse | None = None) -> Question:
+    def question(self, text: str, learned: Mapping[str, int], lens: lenses.Words | None = None) -> Question:
         asked = _bag(text)
         idf = {word: self._idf(self._frequency[word] or learned.get(word, 0)) for word in sorted(asked)}
-        weights: lenses.Words = {word: asked[word] * idf[word] for word in idf}
-        through = lens.turned(weights) if lens else None
+        plain = {word: asked[word] * idf[word] for word in idf}
+        factors = {word: lens.factors.get(word, 1.0) if lens and self._frequency[word] else 1.0 for word in idf}
+        weights = {word: plain[word] * factors[word] for word in idf}
 
         def score(row: Counter[str]) -> float:
             return sum((weights[word] * self._held(row, word) for word in weights if row[word]), 0.0)
 
         unheard = math.log(1 + (len(self.rows) + 0.5) / 0.5)
         mass = sum(asked[word] * (idf[word] or unheard) for word in idf)
-        known = sum(weights.values()) / mass if mass else 0.0
-        plain = Question(score, score, score(asked), trust=min(1.0, max(0.0, (known - 0.25) / 0.5)))
-        if lens is None or through is None:
-            return plain
-        far = 1 - sum(weights.values()) / sum(through.values())
+        known = sum(plain.values()) / mass if mass else 0.0
+        found = Question(score, score, score(asked), trust=min(1.0, max(0.0, (known - 0.25) / 0.5)))
+        if lens is None or all(factor == 1.0 for factor in factors.values()):
+            return found
+        product = sum(plain[word] * weights[word] for word in idf)
+        lengths = math.hypot(*plain.values()) * math.hypot(*weights.values())
+        far = max(0.0, 1 - product / lengths) if lengths else 0.0
+        return replace(found, turned=far, because=lens.because(frozenset(asked)))
 
-        def turned(row: Counter[str]) -> float:
-            return sum((through[word] * self._held(row, word) for word in sorted(through)), 0.0)
-
-        return replace(plain, score=turned, turned=far, because=lens.because(weights))
-
-    def lens(self, grades: Grades, choice: Choice, anchors: Iterable[str]) -> lenses.Sparse | None:
+    def lens(self, grades: Grades, choice: Choice, anchors: Iterable[str]) -> lenses.Words | None:
         ways = {}
         for query in lenses.sampled(list(grades), lenses.EXAMPLES):
-            spoken: dict[str, float] = {}
-            for id, grade in grades[query].items():
-                for word in self.rows[id]:
-                    weight = grade * self._held(self.rows[id], word) * self._idf(self._frequency[word])
-                    spoken[word] = spoken.get(word, 0.0) + weight
-            ways[query] = frozenset(_bag(query)), spoken
+            right, words = grades[query], frozenset(_bag(query))
+            total = sum(right.values())
+            having = {word: sum(g for id, g in right.items() if self.rows[id][word]) / total for word in words}
+            ways[query] = words, having
         assert choice.lens_parameter is not None
-        return lenses.Sparse.made(ways, choice.lens_parameter)
+        return lenses.Words.made(ways, choice.lens_parameter)
 
     def _held(self, row: Counter[str], word: str) -> float:
         """How much of a word a row holds."""
@@ -207,7 +204,7 @@ class Dense:
             ways[query] = _vector(query).astype(np.float64), total / np.linalg.norm(total)
         held = [self.rows[id].astype(np.float64) for id in anchors if id in self.rows]
         assert choice.lens_parameter is not None
-        return lenses.Dense.made(ways, held, choice.lens_parameter, choice.gate_quantile)
+        return lenses.Dense.made(ways, held, choice.lens_parameter, choice.gate_quantile, choice.whitening)
 
     def norm(self, base: Vectors, moved: Sequence[tuple[float, Vectors]]) -> float:
         pull = np.sum([weight * row.astype(np.float64) for weight, row in moved], axis=0)
@@ -549,7 +546,8 @@ class Oracle:
         row = retriever.rows[id]
         opening = learned.opening(question, set(self.documents)) if learned else (1.0, 1.0)
         after = learned.score(id, question, opening) if learned else question.score(row)
-        return View(question.said(row), after, question.turned, question.because)
+        untaught = self._retriever(name).question(query, learned.words if learned else {})
+        return View(untaught.score(row), after, question.turned, question.because)
 
     def _question(self, name: str, query: str, epoch: Epoch) -> Question:
         learned = self._learned(name, epoch)

@@ -12,7 +12,6 @@ from conftest import Opener, ranking
 
 from evokey import Document
 from evokey.errors import InvalidInput
-from evokey.evolution import lens_training
 from evokey.evolution.policy import Proposal
 from evokey.registry import COMPONENTS, Component
 from evokey.types import Choice
@@ -24,23 +23,6 @@ class Moved(chance.Chance):
     def propose(self, *lessons: Any) -> Proposal:
         proposal = super().propose(*lessons)
         return replace(proposal, choice={name: Choice(0.0, 1.0, 2.0, None) for name in proposal.choice})
-
-
-class Lensed(chance.Chance):
-    """Always learns a lens, and nothing beside it."""
-
-    def propose(self, *lessons: Any) -> Proposal:
-        proposal = super().propose(*lessons)
-        return replace(proposal, choice={name: Choice(lens_parameter=0.5, last_anchor=2) for name in proposal.choice})
-
-
-@pytest.fixture
-def lensed(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of that policy."""
-    monkeypatch.setattr(lens_training, "MIN_QUERIES", 2)
-    monkeypatch.setattr(chance, "Lensed", Lensed, raising=False)
-    monkeypatch.setitem(COMPONENTS["policy"], "lensed", Component("chance:Lensed"))
-    return "lensed"
 
 
 @pytest.fixture
@@ -127,38 +109,3 @@ def test_evolving_after_a_forget_says_there_is_nothing_new(opened: Opener) -> No
     memory.evolve()
     memory.forget(actor="ada")
     assert not memory.evolve().published
-
-
-def test_a_lens_of_words_follows_the_documents_that_are_there_now(opened: Opener, lensed: str) -> None:
-    """It brings the words of documents as they weigh, and that follows every document, spoken of or not."""
-    memory = opened(encoder="bm25", policy=lensed)
-    memory.add([Document("a", "apple river"), Document("b", "stone light")])
-    memory.feedback("zebra apple", ["a"])
-    memory.feedback("zebra stone", ["b"])
-    memory.evolve()
-    memory.search("apple")
-    memory.add([Document("c", "river winter music"), Document("d", "river")])
-    assert ranking(memory, "apple") == ranking(opened(), "apple")
-    assert [hit.id for hit in memory.search("apple")] == ["a", "d", "c"]
-
-
-def test_no_lens_brings_documents_before_a_protected_one(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor such as the protected query did not find untaught."""
-    monkeypatch.setattr(lens_training, "STRENGTHS", (2.0,))
-    memory = opened(encoder="bm25", policy={"name": "guarded", "lens": "all"})
-    lessons = {}
-    for topic in "abcd":
-        asked, spoken = ([f"{way}{topic}{number}" for number in range(3)] for way in ("ask", "say"))
-        for number in range(10):
-            memory.add([Document(f"{topic}{number}", " ".join([*spoken, *["filler"] * 40]))])
-            lessons[f"{asked[number % 3]} {asked[(number + 1) % 3]} own{topic}{number}"] = f"{topic}{number}"
-        memory.add([Document(f"short {topic}", " ".join(6 * spoken))])
-    memory.add(
-        [Document("protected", "pin aska0 other more words to make it long and of little weight"), Document("b", "pin")]
-    )
-    for query, id in lessons.items():
-        memory.feedback(query, [id])
-    assert memory.evolve(dry_run=True).choice["bm25"].lens_parameter
-    memory.protect("aska0 pin", ["protected"])
-    assert memory.evolve().published
-    assert memory.search("aska0 pin")[0].id == "protected"

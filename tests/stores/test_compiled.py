@@ -186,19 +186,6 @@ def test_what_was_taught_joins_the_rest_the_same_to_the_last_bit(
     assert fast.scores.tobytes() == plain.scores.tobytes()
 
 
-def test_a_question_that_a_lens_has_turned_does_not_join(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was taught is found again as it was said, not as it was turned."""
-    monkeypatch.setattr(store_, "LARGE", 1)
-    retriever, evidence = filled([[Counter("ab"), Counter("b")]], set(), False), sparse.csr_array(np.ones((1, 1)))
-    touched = Touched.of(np.zeros(1, np.int64), np.ones(1, np.int64))
-    block, choice = SparseBlock.of([Counter("a")]), Choice(step=1.0)
-    overlay = Overlay(touched, block, (), block, evidence, np.ones(1), choice, {})
-    question = retriever.weigh({"a": 1}, {})
-    best = found(retriever, overlay, question, 2)
-    assert overlay._rank_in_one_go(question, best, 2, WIDE_OPEN) is not None
-    assert overlay._rank_in_one_go(replace(question, asked=question), best, 2, WIDE_OPEN) is None
-
-
 def test_weights_below_zero_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_, "LARGE", 1)
     retriever = filled([[Counter("ab"), Counter("b")]], set(), False)

@@ -281,7 +281,8 @@ def choice_lines(report: EpochReport) -> Iterator[str]:
         if choice.half_life:
             parts.append(f"lessons lose half of their weight in {choice.half_life:g} days")
         if choice.lens_parameter is not None:
-            parts.append(f"queries are mapped by a lens ({choice.lens_parameter:g})")
+            evened = ", directions evened out" if choice.whitening else ""
+            parts.append(f"queries are mapped by a lens ({choice.lens_parameter:g}{evened})")
         if choice.sharpness:
             parts.append(f"behind a gate (sharpness {choice.sharpness:g})")
         if choice.demotion:

@@ -8,8 +8,8 @@ The way of the data, file by file:
     attribution.py    pairs → weights α, and with a choice the overlay that search adds to the store
     grid.py           the choices to compare
     trial.py          queries × choices → nDCG@10, for one retriever: pools.py has the untaught rankings,
-                      base_scores.py the tables, candidates.py and taught_keys.py find the documents that matter,
-                      ndcg.py and tables.py do the arithmetic
+                      trial_pools.py those for other words and lenses, base_scores.py the tables, candidates.py and
+                      taught_keys.py find the documents that matter, ndcg.py and tables.py do the arithmetic
     crossfit.py       a trial for each fold (folds.py), with lenses (lens_training.py) and unrelated traffic
                       (traffic.py) → one choice per retriever
     plans.py          choices of all retrievers × fusion weights → nDCG@10 of the fused ranking

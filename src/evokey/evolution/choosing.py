@@ -31,9 +31,13 @@ AS_GOOD, MUCH_BETTER = 0.5, 3.0
 better."""
 TAUGHT_TOLERANCE = 0.01
 """What taught queries may lose among choices that count as equal."""
+UNGATED_LOSS = 0.01
+"""The share of their nDCG that held-out queries may lose, where none of them is related to a lesson, so that there is
+no gate."""
 LARGEST_LOSS = 0.015
 """The share of their nDCG that held-out queries may lose where none of them is related to a lesson, and rewordings gain
-more; where some are related, nothing."""
+more; where some are related, nothing. One standard error is added to what they lose: of many choices some look harmless
+by chance."""
 T = TypeVar("T")
 Outcomes = Mapping[T, Scores]
 """nDCG@10 of some queries under each choice."""
@@ -88,10 +92,10 @@ class Populations(Generic[T]):
     @property
     def _rewording_weight(self) -> float:
         """The weight of rewordings."""
-        return REWORDED + (ALL_REWORDED - REWORDED) * self._blind
+        return REWORDED + (ALL_REWORDED - REWORDED) * self.blind
 
     @property
-    def _blind(self) -> float:
+    def blind(self) -> float:
         """How little held-out queries say about what lessons bring: from 0 if a tenth of them is related, to 1."""
         return max(0.0, 10 * self.unrelated - 9)
 
@@ -110,6 +114,11 @@ class Populations(Generic[T]):
         some = [{one: scores[queries] for one, scores in of.items()} for of in (self.held_out, self.as_unrelated)]
         return replace(self, held_out=some[0], related=self.related[queries], as_unrelated=some[1])
 
+    def expect_held_out(self, choice: T) -> float:
+        """What a choice brings to questions that nobody taught: without rewordings."""
+        gain, simulated = (of[choice] - of[self.untaught] for of in (self.held_out, self.as_unrelated))
+        return float(self._weigh(gain, simulated).mean())
+
     def choose(self) -> T:
         """The best choice.
 
@@ -126,9 +135,27 @@ class Populations(Generic[T]):
         equals = _best(_with_gain(faithful, own, self.untaught, TAUGHT_GAIN), self.expected, own)
         return max(equals, key=lambda choice: float(self.expected[choice].mean()))
 
+    def choose_openly(self, gated: Callable[[T], bool]) -> T:
+        """The best choice; where held-out queries say nothing about what lessons bring, rather one without a gate, if
+        these lose little by it: simulated rewordings are nearer to what was taught than real ones, so they do not show
+        what a gate keeps from these."""
+        best = self.choose()
+        if not (self.blind and gated(best)):
+            return best
+        found = self.only(lambda choice: not gated(choice)).choose()
+        again = {choice: float(self.rewordings[choice].sum()) for choice in (best, found, self.untaught)}
+        helps = found in _with_gain([best, found], again, self.untaught, REWORDED_GAIN)
+        return found if helps and self._loss(found) <= UNGATED_LOSS * self.blind else best
+
+    def _loss(self, choice: T, errors: float = 0.0) -> float:
+        """The share of their untaught nDCG that held-out queries lose; and so many standard errors."""
+        lost = self.held_out[self.untaught] - self.held_out[choice]
+        doubt = errors * float(lost.std() / np.sqrt(len(lost)))
+        return (float(lost.mean()) + doubt) / max(float(self.held_out[self.untaught].mean()), 1e-12)
+
     def _harmless(self, choice: T) -> bool:
-        before, after = self.held_out[self.untaught].mean(), self.held_out[choice].mean()
-        return bool(self.expected[choice].mean() >= 0 and after >= (1 - LARGEST_LOSS * self._blind) * before)
+        allowed = LARGEST_LOSS * self.blind
+        return bool(self.expected[choice].mean() >= 0 and self._loss(choice, errors=self.blind) <= allowed)
 
 
 def _with_gain(choices: Sequence[T], own: Mapping[T, float], untaught: T, share: float) -> list[T]:

@@ -54,9 +54,8 @@ class Composer:
         return Overlays(taught, weights, near, Overlays(beyond, untaught.weights) if near else None, weighed)
 
     def _depends_on_corpus(self, overlay: Overlay) -> bool:
-        """Which chunk a text matches follows BM25's weights, and so do the words that a lens of words brings."""
-        several = any(part.touched.several for part in overlay.parts)
-        return self._policy.depends_on_corpus or several or overlay.lens is not None
+        """Which chunk a text matches follows BM25's weights."""
+        return self._policy.depends_on_corpus or any(part.touched.several for part in overlay.parts)
 
     def drop_forgotten(self, log: Log, since: int, retrievers: Sequence[Retriever]) -> None:
         """Keep nothing encoded of what was forgotten while it was read; since: how many forgets there had been."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from evokey.evolution.openings import CrossFitted, Gate
 from evokey.evolution.policy import TrainingData
 from evokey.evolution.traffic import find_unrelated, judge_by_untaught
 from evokey.evolution.trial import Trial
+from evokey.evolution.trial_pools import Background
 from evokey.search.lens import Lens, LensId
 from evokey.search.retriever import Retriever
 from evokey.search.rewording import reword
@@ -30,8 +32,8 @@ MIN_CROSSFIT = 20
 """With fewer queries a cross-fit says nothing: then taught questions are only kept as keys."""
 FOLD_SAMPLE, TAUGHT_SAMPLE, REWORDED_SAMPLE = 80, 250, 200
 """Queries that are scored at most: of each fold, of the taught queries themselves, and of these in other words."""
-LENSES_WITH_STEPS = 2
-"""Lenses that are tried with every step."""
+COMPARED_RIDGES, LENSES_WITH_STEPS = 2, 2
+"""Pairs of a gate and a metric that are tried with every ridge, and lenses that are tried with every step."""
 OPTION_SHARPNESS = (0.0, 1.0, 4.0)
 """How sharp the gates of several options are."""
 MOMENT = 1e-6
@@ -40,7 +42,7 @@ DECAY_GAIN = 1.0
 """Older lessons lose weight if newer queries gain more by it than so many standard errors."""
 MIN_TRAFFIC = 32
 """With fewer queries of the traffic, nothing is known of it."""
-LENS_LOSS, KEYS_LOSS = 0.05, 0.005
+LENS_LOSS, KEYS_LOSS = 0.02, 0.005
 """What unrelated traffic may lose (nDCG@10 of its untaught first ten): by a lens, and by documents that learned."""
 
 
@@ -62,17 +64,17 @@ class CrossFit:
         """Whether there are other retrievers."""
         self.unrelated_traffic = find_unrelated(retriever, attribution, data.traffic)
         """Queries of the traffic that are far from every lesson."""
-        settings = self._lens_settings(len(data.traffic))
-        self._all_lenses = trainer.train(settings) if trainer else {}
+        self._lens_ids = trainer.settings(traffic_related=self._traffic_related(len(data.traffic))) if trainer else ()
+        self._all_lenses = trainer.train(self._lens_ids) if trainer else {}
+        anchored = trainer is not None and bool(self._lens_ids)
+        self._background = Background(trainer.anchors, len(retriever.documents)) if trainer and anchored else None
         self._gates: dict[LensId | None, Gate | CrossFitted] = {}
         self._tried: dict[Choice, None] = {}
         self._traffic = self.score(judge_by_untaught(self.unrelated_traffic, self.pools))
-        alone = {one: self._add_lens(one, [NOTHING])[0] for one in self._all_lenses}
-        self._lenses = [one for one, choice in alone.items() if self._retention(choice) >= 1 - LENS_LOSS]
         # No exception for a protected query: it is scored with documents outside its pool, too.
         self.protected = self.score(data.protected, deep=True)
         self.folds = [
-            self._try_fold(lessons, queries, trainer.train(settings, fold) if trainer else {})
+            self._try_fold(lessons, queries, trainer.train(self._lens_ids, fold) if trainer else {})
             for fold, queries in enumerate(split_folds(lessons.queries))
         ]
         self.taught = self.score(lessons.only(sample(lessons.jurors, TAUGHT_SAMPLE)))
@@ -82,9 +84,9 @@ class CrossFit:
         self.learners = attribution.learners
         self.untouched = 1 - len(attribution.learners) / max(len(retriever.base), 1)
 
-    def _lens_settings(self, traffic: int) -> tuple[LensId, ...]:
-        related = traffic >= MIN_TRAFFIC and not self.unrelated_traffic
-        return self._trainer.settings(traffic_related=related) if self._trainer else ()
+    def _traffic_related(self, traffic: int) -> bool:
+        """Whether people are known to ask about what was taught."""
+        return traffic >= MIN_TRAFFIC and not self.unrelated_traffic
 
     @property
     def unrelated(self) -> float:
@@ -99,7 +101,7 @@ class CrossFit:
 
     def score(self, queries: Judgements, *, deep: bool = False) -> Trial:
         """A trial of these queries on everything taught."""
-        trial = Trial(self.retriever, self._attribution, queries, self.pools, self._all_lenses, deep=deep)
+        trial = self._trial(self._attribution, queries, self._all_lenses, deep=deep)
         trial.gates = self._gates
         return trial
 
@@ -108,7 +110,12 @@ class CrossFit:
         found = reword(sample(lessons.jurors, REWORDED_SAMPLE), REWORDED_SAMPLE)
         reworded = {f"{one.query}\n{at}": one for at, one in enumerate(found)}
         queries = Judgements({name: lessons.grades[one.query] for name, one in reworded.items()}, {})
-        return Trial(self.retriever, self._attribution, queries, self.pools, self._all_lenses, reworded=reworded)
+        return self._trial(self._attribution, queries, self._all_lenses, reworded=reworded)
+
+    def _trial(
+        self, attribution: Attribution, queries: Judgements, lenses: Mapping[LensId, Lens], **options: Any
+    ) -> Trial:
+        return Trial(self.retriever, attribution, queries, self.pools, lenses, background=self._background, **options)
 
     def _train_gate(self, lens: LensId | None) -> None:
         """Learn which questions are about something taught, and tell the trials."""
@@ -125,16 +132,18 @@ class CrossFit:
 
     def add_gate(self, choice: Choice) -> Choice:
         """The choice with the coefficients of its gate."""
+        if choice.lens_id not in self._gates and None in self._gates:
+            self._train_gate(choice.lens_id)
         gate = self._gates.get(choice.lens_id)
         if choice.nothing or gate is None or isinstance(gate, CrossFitted):
             return choice
         return replace(choice, gate_weights=gate)
 
-    def _try_fold(self, lessons: Judgements, fold: Sequence[str], lenses: dict[LensId, Lens]) -> Trial:
+    def _try_fold(self, lessons: Judgements, fold: Sequence[str], lenses: Mapping[LensId, Lens]) -> Trial:
         """A trial of the queries of one fold, on what the other folds taught."""
         others, jury = self._attribution.leave_out(frozenset(fold)), set(lessons.jurors)
         queries = lessons.only(sample([query for query in fold if query in jury], FOLD_SAMPLE))
-        return Trial(self.retriever, others, queries, self.pools, lenses)
+        return self._trial(others, queries, lenses)
 
     def choices(self) -> list[Choice]:
         """The grid, without choices that make a protected query worse."""
@@ -143,17 +152,37 @@ class CrossFit:
     def choose(self) -> Choice:
         """The best choice. First without a lens, then with demotion of wrong documents; then with every lens; then with
         the best lenses, every step, and a gate or none."""
-        plain = self._try_decay(self._try_demotion(self._populate(self._grid).choose()))
-        if not self._lenses:
-            return plain
-        by_lens = {lens: self._add_lens(lens, (NOTHING, plain)) for lens in self._lenses}
-        expected = self._populate([NOTHING, plain, *chain(*by_lens.values())]).expected
-        worth = {
-            lens: [float(expected[one].mean()) for one in some if one in expected] for lens, some in by_lens.items()
-        }
-        best = sorted((lens for lens in worth if worth[lens]), key=lambda lens: -max(worth[lens]))[:LENSES_WITH_STEPS]
+        plain = self._try_decay(self._try_demotion(self._populate(self._grid).choose_openly(_gated)))
+        lenses = self._best_lenses(plain)
         moves = [plain, *(self._beside_lens(one, plain) for one in lens_grid() if one.step in self._steps)]
-        return self._populate([NOTHING, plain, *chain(*(self._add_lens(lens, moves) for lens in best))]).choose()
+        with_lens = chain(*(self._add_lens(lens, moves) for lens in lenses))
+        return self._populate_beside(plain, with_lens).choose_openly(_gated) if lenses else plain
+
+    def _populate_beside(self, plain: Choice, others: Iterable[Choice]) -> Populations[Choice]:
+        """What they mean to the queries that chose: the newer ones, where older lessons lose weight."""
+        found = self._populate([NOTHING, plain, *others])
+        return found.among(self.newer) if plain.half_life else found
+
+    def _best_lenses(self, plain: Choice) -> list[LensId]:
+        """The best lenses, beside a choice or alone: first gates and metrics are compared, then ridges."""
+        usual = [one for one in self._lens_ids if self._trainer and one[0] == self._trainer.usual]
+        usual = self._rank_lenses(usual, plain)[:COMPARED_RIDGES]
+        stronger = [one for one in self._lens_ids if one[1:] in {best[1:] for best in usual}]
+        return self._rank_lenses(stronger, plain)[:LENSES_WITH_STEPS]
+
+    def _rank_lenses(self, lenses: Iterable[LensId], plain: Choice) -> list[LensId]:
+        """The best first, without a gate; but none that costs unrelated traffic too much. They are for questions that
+        nobody taught: rewordings gain more by keys."""
+        plain = replace(plain, sharpness=0.0)
+        alone = {lens: self._add_lens(lens, [NOTHING])[0] for lens in lenses}
+        alone = {lens: one for lens, one in alone.items() if self._retention(one) >= 1 - LENS_LOSS}
+        by_lens = {lens: self._add_lens(lens, (NOTHING, plain)) for lens in alone}
+        known = self._populate_beside(plain, chain(*by_lens.values()))
+        worth = {
+            lens: [known.expect_held_out(one) for one in some if one in known.held_out]
+            for lens, some in by_lens.items()
+        }
+        return sorted((lens for lens in worth if worth[lens]), key=lambda lens: -max(worth[lens]))
 
     def _beside_lens(self, one: Choice, plain: Choice) -> Choice:
         """A choice to try with a lens, as far as it may differ from the choice without."""
@@ -162,11 +191,12 @@ class CrossFit:
         return replace(one, demotion=plain.demotion, half_life=plain.half_life)
 
     def options(self) -> list[Choice]:
-        """The best choice first; then the best of those with a gate and without: together with other retrievers,
-        another choice may be better than the best."""
+        """The best choice first; then the best of those with a gate and without, and of those without a lens: together
+        with other retrievers, another choice may be better than the best."""
         best = self.choose()
         known = self._populate(list(self._tried))
-        groups = [partial(_has_sharpness, sharpness) for sharpness in OPTION_SHARPNESS]
+        sharp = (partial(_has_sharpness, sharpness) for sharpness in OPTION_SHARPNESS)
+        groups: list[Callable[[Choice], bool]] = [_has_no_lens, *sharp]
         found = [best, *(known.only(group).choose() for group in groups)]
         return [one for one in dict.fromkeys(found) if not one.nothing]
 
@@ -197,7 +227,9 @@ class CrossFit:
     def _add_lens(self, lens: LensId, choices: Sequence[Choice]) -> list[Choice]:
         """The same choices with a lens."""
         anchor = self._trainer.last_anchor if self._trainer else 0
-        with_lens = partial(replace, lens_parameter=lens[0], gate_quantile=lens[1], last_anchor=anchor)
+        with_lens = partial(
+            replace, lens_parameter=lens[0], gate_quantile=lens[1], whitening=lens[2], last_anchor=anchor
+        )
         return [with_lens(one) for one in dict.fromkeys(choices)]
 
     def _spare_traffic(self, choices: Sequence[Choice]) -> list[Choice]:
@@ -217,7 +249,8 @@ class CrossFit:
 
     def _populate(self, grid: Sequence[Choice]) -> Populations[Choice]:
         """What the choices of a grid mean to everybody, without those that are not allowed."""
-        for lens in {choice.lens_id for choice in grid} - self._gates.keys():
+        sparse = self.retriever.kind == "sparse"
+        for lens in {None, *(choice.lens_id for choice in grid if choice.sharpness or sparse)} - self._gates.keys():
             self._train_gate(lens)
         self._tried.update(dict.fromkeys(grid))
         choices = self._spare_traffic(safe_choices(self.protected.outcomes(list(dict.fromkeys(grid))), NOTHING))
@@ -231,6 +264,14 @@ class CrossFit:
             NOTHING,
             self.untouched,
         )
+
+
+def _gated(choice: Choice) -> bool:
+    return choice.sharpness > 0
+
+
+def _has_no_lens(choice: Choice) -> bool:
+    return choice.lens_id is None
 
 
 def _has_sharpness(sharpness: float, choice: Choice) -> bool:

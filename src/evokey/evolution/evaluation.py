@@ -90,7 +90,7 @@ class Evaluation:
         narrower = [plan._replace(threshold=threshold) for threshold in thresholds]
         known = self._populate([plan, *narrower])
         gain = {one: float((known.held_out[one] - known.held_out[self._untaught]).mean()) for one in (plan, *narrower)}
-        if gain[plan] <= 0:  # simulated rewordings are nearer to what was taught than real ones
+        if known.blind or gain[plan] <= 0:  # simulated rewordings are nearer to what was taught than real ones
             narrower = [one for one in narrower if one.threshold in self._scorer.low_thresholds]
             gain = {one: float(known.expected[one].mean()) for one in (plan, *narrower)}
         if plan == self._untaught or (plan.only_taught_keys and gain[plan] <= 0):

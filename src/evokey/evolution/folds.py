@@ -5,6 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+import numpy as np
+
+from evokey.types import Numbers
+
 FOLDS = 10
 
 
@@ -28,3 +32,11 @@ def split_folds(queries: Sequence[str]) -> list[list[str]]:
 def sample(queries: Sequence[str], size: int) -> list[str]:
     """At most so many of the queries, in alphabetical order."""
     return sorted(sorted(queries, key=_hash)[:size])
+
+
+def sample_numbers(numbers: Numbers, size: int) -> Numbers:
+    """At most so many of the numbers, in order: the same for the same numbers."""
+    mixed = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return np.sort(numbers[np.argsort(mixed, kind="stable")[:size]])

@@ -38,7 +38,7 @@ LENSES = ("none", "dense", "all")
 
 @dataclass
 class Guarded:
-    lens: str = "dense"
+    lens: str = "all"
     """Which retrievers may learn a lens (query map): none, dense, or all."""
 
     negatives: bool = True
@@ -82,16 +82,15 @@ class Guarded:
             return UNTAUGHT
         attribution = self.attribution(retriever, log.taught, wrong=choice.demotion > 0)
         self._attributed.clear()
-        if choice.lens_id is None:
-            return attribution.overlay(choice)
-        lenses = LensTrainer(retriever, attribution, choice.last_anchor).train((choice.lens_id,))
-        return attribution.overlay(choice, lenses.get(choice.lens_id))
+        trainer = choice.lens_id and LensTrainer.of(retriever, attribution, choice.last_anchor)
+        lenses = trainer.train((choice.lens_id,)) if trainer and choice.lens_id else {}
+        return attribution.overlay(choice, choice.lens_id and lenses.get(choice.lens_id))
 
     def fit(self, retriever: Retriever, data: TrainingData) -> CrossFit:
         wrong = self.negatives and retriever.kind != "multi"  # appended vectors cannot demote a document
         attribution = self.attribution(retriever, data.lessons, wrong=wrong)
         with_lens = self.lens in ("all", retriever.kind) and len(data.lessons.jurors) >= MIN_CROSSFIT
-        trainer = LensTrainer(retriever, attribution) if with_lens else None
+        trainer = LensTrainer.of(retriever, attribution) if with_lens else None
         grid = [*self.grid(attribution.has_units), *(local_grid(retriever.kind) if self.local else ())]
         return CrossFit(retriever, attribution, grid, trainer, data)
 

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from evokey.evolution.attribution import Attribution
-from evokey.evolution.folds import fold_of, sample
-from evokey.scoring.block import NO_NUMBERS
-from evokey.scoring.sparse import SparseBlock, SparseQuestion
-from evokey.search import lens
+from evokey.evolution.folds import fold_of, sample, sample_numbers
+from evokey.scoring.block import Keys
 from evokey.search.lens import Lens, LensId, Ways
 from evokey.search.retriever import Retriever
-from evokey.types import Numbers, Vectors
+from evokey.search.word_lens import Words
+from evokey.types import Numbers, Scores, Vectors
 
 RIDGES = (0.1, 0.5, 2.0, 10.0)
-STRENGTHS = (0.25, 0.5, 1.0)
-OPEN, CAUTIOUS = 0.0, 0.25
+STRENGTH = 0.5
+"""Of a lens of words."""
+OPEN, CAUTIOUS = 0.0, (0.1, 0.25)
 """Where a gate is closed: for questions that are farther from all taught queries than every taught query is from its
-nearest other one, or than a quarter of them are."""
+nearest other one, or than a tenth or a quarter of them are."""
+METRICS = (0.0, 3.0, 1.0)
+"""How mildly directions are evened out, 0 for not at all."""
 CENTRES, EXAMPLES, ANCHORS = 1024, 4096, 2048
 """Taught queries that are centres of a dense lens, and taught queries that it learns from; documents whose keys, taken
 as questions, should not move."""
@@ -30,8 +35,11 @@ MIN_QUERIES = 8
 """With fewer taught queries there is no lens."""
 
 
-class LensTrainer:
+class LensTrainer(ABC):
     """Trains lenses for a retriever, from what its documents were taught."""
+
+    usual: ClassVar[float]
+    """The parameter with which gates and metrics are compared."""
 
     def __init__(self, retriever: Retriever, attribution: Attribution, last_anchor: int | None = None) -> None:
         """last_anchor: the newest document that may be an anchor; by default the newest of all."""
@@ -42,28 +50,52 @@ class LensTrainer:
         self._relevant = {query: relevant[place[query]] for query in sample(list(place), EXAMPLES)}
         self.last_anchor = int(retriever.documents.max(initial=0)) if last_anchor is None else last_anchor
 
-    def settings(self, *, traffic_related: bool) -> tuple[LensId, ...]:
-        """The lenses to try. Their gates are cautious, unless the traffic is known to ask about what was taught."""
-        if len(self._relevant) < MIN_QUERIES:
-            return ()
-        if self._retriever.kind == "sparse":
-            return tuple((strength, OPEN) for strength in STRENGTHS)
-        if self._retriever.kind != "dense":  # lessons say nothing about single tokens of a question
-            return ()
-        return tuple((ridge, OPEN if traffic_related else CAUTIOUS) for ridge in RIDGES)
+    @classmethod
+    def of(cls, retriever: Retriever, attribution: Attribution, last_anchor: int | None = None) -> LensTrainer | None:
+        """None where keys have several vectors: lessons say nothing about single tokens of a question."""
+        kinds = {"dense": DenseLensTrainer, "sparse": WordLensTrainer}
+        made = kinds.get(retriever.kind)
+        return None if made is None else made(retriever, attribution, last_anchor)
 
-    def train(self, settings: Sequence[LensId], without: int | None = None) -> dict[LensId, Lens]:
+    def settings(self, *, traffic_related: bool) -> tuple[LensId, ...]:
+        """The lenses that may be tried."""
+        return self._settings(traffic_related) if len(self._relevant) >= MIN_QUERIES else ()
+
+    def train(self, settings: Sequence[LensId], without: int | None = None) -> Mapping[LensId, Lens]:
         """A lens for each setting; `without` leaves the queries of a fold out."""
-        names = [name for name in self._relevant if fold_of(name) != without]
-        if len(names) < MIN_QUERIES or not settings:
-            return {}
-        if self._retriever.kind == "dense":
-            return self._ways.lenses([list(self._relevant)[at] for at in self._centres], settings, without)
-        weights = _TermWeights(self._base, self._retriever.weigh(dict.fromkeys(self._base.terms, 1.0), {}))
-        terms = [self._retriever.lesson(name, {}).terms for name in names]
-        relevant = [weights.mean(*self._relevant[name]) for name in names]
-        found = lens.sparse(names, terms, relevant, [strength for strength, _ in settings])
-        return dict(zip(settings, found, strict=True))
+        count = sum(fold_of(name) != without for name in self._relevant)
+        return {} if count < MIN_QUERIES or not settings else self._train(settings, without)
+
+    @abstractmethod
+    def _settings(self, traffic_related: bool) -> tuple[LensId, ...]:
+        """traffic_related: the traffic is known to ask about what was taught."""
+
+    @abstractmethod
+    def _train(self, settings: Sequence[LensId], without: int | None) -> Mapping[LensId, Lens]: ...
+
+    @property
+    def _folds(self) -> Numbers:
+        return np.array([fold_of(name) for name in self._relevant], np.int64)
+
+    @cached_property
+    def anchors(self) -> Keys:
+        """Base keys of some documents, chosen by their numbers alone."""
+        live = self._retriever.documents
+        found: Keys = self._retriever.base.fetch(sample_numbers(live[live <= self.last_anchor], ANCHORS))
+        return found
+
+
+class DenseLensTrainer(LensTrainer):
+    usual = 0.5
+
+    def _settings(self, traffic_related: bool) -> tuple[LensId, ...]:
+        """Gates are cautious unless the traffic asks about what was taught."""
+        return tuple(product(RIDGES, (OPEN, *CAUTIOUS) if traffic_related else CAUTIOUS, METRICS))
+
+    def _train(self, settings: Sequence[LensId], without: int | None) -> Mapping[LensId, Lens]:
+        """Each is made when it is asked for."""
+        names = list(self._relevant)
+        return self._ways.lenses([names[at] for at in self._centres], settings, without)
 
     @cached_property
     def _queries(self) -> Vectors:
@@ -77,25 +109,41 @@ class LensTrainer:
     @cached_property
     def _ways(self) -> Ways:
         targets = np.stack([_mean(self._base.vectors, rows, grades) for rows, grades in self._relevant.values()])
-        folds = np.array([fold_of(name) for name in self._relevant], np.int64)
-        return Ways(self._queries, targets, folds, self._centres, self._anchors)
-
-    @property
-    def _anchors(self) -> Vectors:
-        """Base keys of some documents, chosen by their numbers alone."""
-        live = self._retriever.documents
-        keys = self._retriever.base.fetch(sample_numbers(live[live <= self.last_anchor], ANCHORS))
-        return np.asarray(keys.block.vectors.reshape(-1, self._queries.shape[1]))
+        anchors = self.anchors.block.vectors.reshape(-1, self._queries.shape[1])
+        return Ways(self._queries, targets, self._folds, self._centres, np.asarray(anchors))
 
 
-def sample_numbers(numbers: Numbers, size: int) -> Numbers:
-    """A pseudo-random sample: the same for the same numbers."""
-    if not len(numbers):
-        return NO_NUMBERS
-    mixed = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    return np.sort(numbers[np.argsort(mixed, kind="stable")[:size]])
+class WordLensTrainer(LensTrainer):
+    usual = STRENGTH
+
+    def _settings(self, traffic_related: bool) -> tuple[LensId, ...]:
+        return ((STRENGTH, OPEN, 0.0),)
+
+    def _train(self, settings: Sequence[LensId], without: int | None) -> Mapping[LensId, Lens]:
+        return self._words.lenses(settings, without)
+
+    @cached_property
+    def _words(self) -> Words:
+        asked = [self._retriever.lesson(name, {}).terms for name in self._relevant]
+        terms = sorted(set().union(*asked))
+        place = {term: at for at, term in enumerate(terms)}
+        has = (self._base.counts > 0).astype(np.float64)
+        nothing = sparse.csr_array((has.shape[0], 1))
+        here = [
+            self._base.place.get(term, has.shape[1]) for term in terms
+        ]  # a word that no right document has: nothing
+        rows = [row for row, _ in self._relevant.values()]
+        shares = np.concatenate([np.asarray(grades, np.float64) / sum(grades) for _, grades in self._relevant.values()])
+        right = _table(rows, shares, (len(rows), has.shape[0])) @ sparse.hstack([has, nothing], "csc")[:, here]
+        columns = [[place[term] for term in some] for some in asked]
+        words = _table(columns, np.ones(sum(map(len, columns))), (len(rows), len(terms)))
+        return Words(list(self._relevant), terms, words, right.tocsr(), self._folds)
+
+
+def _table(columns: Sequence[Sequence[int]], values: Scores, shape: tuple[int, int]) -> sparse.csr_array:
+    starts = np.cumsum([0, *map(len, columns)])
+    flat = np.array([column for some in columns for column in some], np.int64)
+    return sparse.csr_array((values, flat, starts), shape=shape)
 
 
 def _relevant_rows(attribution: Attribution) -> dict[int, tuple[list[int], list[float]]]:
@@ -112,20 +160,3 @@ def _relevant_rows(attribution: Attribution) -> dict[int, tuple[list[int], list[
 def _mean(vectors: Vectors, rows: Sequence[int], grades: Sequence[float]) -> Vectors:
     total = np.asarray(grades) @ vectors[rows].astype(np.float64)
     return np.asarray(total / max(float(np.linalg.norm(total)), 1e-12), np.float32)
-
-
-class _TermWeights:
-    """The terms of documents, with their weights in the collection."""
-
-    def __init__(self, base: SparseBlock, question: SparseQuestion) -> None:
-        """question: with all terms of the documents."""
-        self._terms, self._weights, self._idf = base.terms, base.weigh(question), np.array(question.idf)
-
-    def mean(self, rows: Sequence[int], grades: Sequence[float]) -> Mapping[str, float]:
-        found: defaultdict[str, float] = defaultdict(float)
-        for row, grade in zip(rows, grades, strict=True):
-            span = slice(*self._weights.indptr[row : row + 2])
-            weights, columns = self._weights.data[span], self._weights.indices[span]
-            for column, weight in zip(columns.tolist(), (grade * weights * self._idf[columns]).tolist(), strict=True):
-                found[self._terms[column]] += weight
-        return found

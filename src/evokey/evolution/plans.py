@@ -238,6 +238,12 @@ def same_choice(choice: Choice, untaught: Plan) -> Plan:
 def choose_plan(populations: Populations[Plan]) -> Plan:
     """Learned fusion weights only if they are much better: they change every ranking."""
     weights = populations.untaught.weights
-    plan, other = populations.only(lambda plan: plan.weights == weights).choose(), populations.choose()
+    plan = populations.only(lambda plan: plan.weights == weights).choose_openly(_gated)
+    other = populations.only(lambda plan: plan.weights != weights).choose()
     expected = populations.expected
     return other if errors_behind(expected[other], expected[plan]) > MUCH_BETTER else plan
+
+
+def _gated(plan: Plan) -> bool:
+    """Whether a gate limits what some retriever learned."""
+    return any(one.sharpness for one in plan.choices)

@@ -22,9 +22,9 @@ from evokey.evolution.candidates import CandidateFilter, Candidates, Move, Scatt
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.ndcg import CUTOFF, TableNdcg, ideal_dcg
 from evokey.evolution.openings import EVERYWHERE_OPEN, CrossFitted, Gate, Openings
-from evokey.evolution.pools import POOL_DEPTH, rescore
 from evokey.evolution.tables import Table, nonzero
 from evokey.evolution.taught_keys import TaughtKeys, select_best
+from evokey.evolution.trial_pools import Background, TrialPools
 from evokey.scoring.block import NO_NUMBERS
 from evokey.search.gate import FIRST, SIGNALS, openings, probability
 from evokey.search.lens import Lens, LensId
@@ -47,15 +47,19 @@ class Trial:
         pools: Mapping[str, Ranking],
         lenses: Mapping[LensId, Lens] | None = None,
         *,
+        background: Background | None = None,
         deep: bool = False,
         reworded: Mapping[str, Rewording] | None = None,
     ) -> None:
-        """deep: search the corpus for documents outside a query's pool: a lens may bring them, or touched documents
-        fall behind them. reworded: for each of the queries, if it asks a taught
-        one in other words, how."""
-        self._attribution, self._retriever, self.judgements, self._pools = attribution, retriever, queries, pools
+        """background: what stands for documents outside a query's pool, which a lens or other words may bring. deep:
+        search the corpus for them: touched documents may fall behind them, too. reworded: for each of the queries, if
+        it asks a taught one in other words, how."""
+        self._attribution, self._retriever, self.judgements = attribution, retriever, queries
         self._lenses: Mapping[LensId, Lens] = lenses or {}
-        self._deep, self._reworded = deep, reworded or {}
+        self._reworded = reworded or {}
+        without = attribution.documents if deep else None
+        asked = (retriever, queries.queries, self.question)
+        self._pools = TrialPools(*asked, pools, self._reworded, self._lenses, background, without)
         self.gates: dict[LensId | None, Gate | CrossFitted] = {}
         """By lens: the coefficients of the gate, or the probabilities of the queries."""
         self._signals: dict[tuple[LensId | None, bool], Scores] = {}
@@ -66,9 +70,6 @@ class Trial:
         self._known: list[dict[Choice, Scores]] = [{}, {}]
         """Outcomes so far: of the queries, and of the queries as if they were unrelated."""
         self._stored: dict[LensId | None, list[BaseScores]] = {}
-        self._lens_pools: dict[str, dict[LensId, Ranking]] = {}
-        self._deep_pools: dict[str, Ranking] = {}
-        self._reworded_pools: dict[str, Ranking] = {}
         self._questions: dict[str, Any] = {}
 
     @property
@@ -103,8 +104,8 @@ class Trial:
             if as_unrelated:
                 scores = np.where(self._relevant(base.queries) > 0, base.documents, scores)
             for row, query in enumerate(base.queries):
-                ranking = self._merge(self._pool(query, choice.lens_id), scores[row], base.floor, depth)
-                question = self._ask(query, {}) if choice.nothing else base.questions[row]
+                ranking = self._merge(self._pools.get(query, choice.lens_id), scores[row], base.floor, depth)
+                question = self._ask(query, {}) if choice.nothing else self.question(query)
                 found.append((ranking, question.trust))
         return found
 
@@ -125,54 +126,9 @@ class Trial:
         return self._questions[query]
 
     def _ask(self, query: str, words: Mapping[str, int]) -> Any:
-        """A query in its own words, or in other ones."""
+        """A query as a question."""
         changed = self._reworded.get(query)
         return self._retriever.lesson(query, words) if changed is None else self._retriever.reword(changed, words)
-
-    def _pool(self, query: str, lens: LensId | None) -> Ranking:
-        """A query's pool as the lens would order it. Only a deep trial looks for documents outside the pool."""
-        pool = self._own_pool(query)
-        if lens is None or lens not in self._lenses or not len(pool):
-            return self._deep_pool(query) if self._deep and len(pool) >= POOL_DEPTH else pool
-        if query not in self._lens_pools:
-            self._lens_pools[query] = self._reorder(query, pool)
-        return self._lens_pools[query].get(lens, pool)
-
-    def _own_pool(self, query: str) -> Ranking:
-        """The pool of a query; in other words, the same documents in another order."""
-        if query not in self._reworded:
-            return self._pools[query]
-        pool = self._pools[self._reworded[query].query]
-        if not len(pool):
-            return pool
-        if query not in self._reworded_pools:
-            found = rescore(self._retriever.base.fetch(pool.numbers), [self.question(query)])[0]
-            kept = found.scores > self._attribution.base.floor
-            self._reworded_pools[query] = Ranking(found.numbers[kept], found.scores[kept])
-        return self._reworded_pools[query]
-
-    def _reorder(self, query: str, pool: Ranking) -> dict[LensId, Ranking]:
-        """A pool as each lens would order it: its rows are fetched once for all lenses."""
-        question = self.question(query)
-        lenses: Mapping[LensId, Any] = self._lenses
-        mapped = {setting: lens.turn(question) for setting, lens in lenses.items()}
-        mapped = {setting: one for setting, one in mapped.items() if one.asked is not None}
-        if not mapped:
-            return {}
-        if self._deep:
-            return {setting: self._search_untouched(one) for setting, one in mapped.items()}
-        rescored = rescore(self._retriever.base.fetch(pool.numbers), list(mapped.values()))
-        return dict(zip(mapped, rescored, strict=True))
-
-    def _deep_pool(self, query: str) -> Ranking:
-        if query not in self._deep_pools:
-            self._deep_pools[query] = self._search_untouched(self.question(query))
-        return self._deep_pools[query]
-
-    def _search_untouched(self, question: Any) -> Ranking:
-        """The best untouched documents of the corpus: touched ones may all fall behind documents outside the pool."""
-        (found,) = self._retriever.base.search([question], POOL_DEPTH, without=self._attribution.documents)
-        return found.ranking
 
     def _batches(self, lens: LensId | None = None) -> Iterator[BaseScores]:
         """Base scores of all queries, in tables of a bounded size. They are stored if they are small: they are needed
@@ -190,15 +146,15 @@ class Trial:
 
     def _base_scores(self, queries: Sequence[str], setting: LensId | None) -> BaseScores:
         attribution, touched = self._attribution, self._attribution.touched
-        plain = [self.question(query) for query in queries]
-        lens: Any = None if setting is None else self._lenses.get(setting)
-        questions = plain if lens is None else [lens.turn(question) for question in plain]
+        lens = setting if setting in self._lenses else None
+        questions = [self.question(query) if lens is None else self._pools.turn(lens)[query] for query in queries]
         block = type(attribution.base)
         if not len(attribution.documents):
             empty = np.zeros((len(queries), 0), np.float32)
             return BaseScores(queries, questions, touched, block, empty, empty, empty, empty, -np.inf)
         rows, texts = attribution.base.table(questions), attribution.block.table(questions)
-        plain_texts = texts if lens is None else attribution.block.table(plain)
+        changed = any(one.asked is not None for one in questions)
+        plain_texts = attribution.block.table([one.asked or one for one in questions]) if changed else texts
         documents = np.asarray(touched.best(block.total(rows)), np.float32)
         if texts.ndim == 2:  # column by column, as the weights are multiplied
             texts = np.asfortranarray(texts)
@@ -270,7 +226,8 @@ class Trial:
             return np.zeros((len(base.queries), SIGNALS))
         found = []
         for row, query in enumerate(base.queries):
-            best, own = self._pool(query, lens).scores[:FIRST], self.question(query).self_similarity
+            best, asked = self._pools.get(query, lens).scores[:FIRST], base.questions[row]
+            own = (asked.asked or asked).self_similarity
             hidden = self._own_texts(query) if as_unrelated else ()
             found.append(taught.signals(totals[row], own, base.documents[row], best, hidden))
         return np.array(found)
@@ -293,7 +250,8 @@ class Trial:
 
     def _open(self, base: BaseScores, choice: Choice, *, as_unrelated: bool = False) -> Openings:
         """How far the gate is open for each query."""
-        lens = choice.lens_id
+        # A gate that is not sharp goes by the nearest taught query alone: of a dense query as it was asked.
+        lens = choice.lens_id if choice.sharpness or self._retriever.kind == "sparse" else None
         if lens not in self.gates:
             return EVERYWHERE_OPEN
         start = self.queries.index(base.queries[0])
@@ -391,7 +349,7 @@ class Trial:
     def _best_untouched(self, base: BaseScores, lens: LensId | None) -> tuple[Table, Table]:
         """The ten best untouched documents of each pool, or fewer: scores and gains. Of a choice, only its lens changes
         them."""
-        pools = [self._pool(query, lens) for query in base.queries]
+        pools = [self._pools.get(query, lens) for query in base.queries]
         numbers = np.concatenate([NO_NUMBERS, *(pool.numbers for pool in pools)])
         queries = np.repeat(np.arange(len(pools)), [len(pool) for pool in pools])
         at = np.flatnonzero(~np.isin(numbers, self._attribution.documents))

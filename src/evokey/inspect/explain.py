@@ -194,9 +194,10 @@ class Case:
         overlay, texts = self.overlay, self.overlay.find_texts(self.number)[0]
         if overlay.choice.penalty is None or not len(texts) or overlay.texts is None:
             return None
-        totals = overlay.texts.total(np.asarray(overlay.texts.likeness(self.question), np.float64))[texts]
+        typed = self.asked.asked or self.asked
+        totals = overlay.texts.total(np.asarray(overlay.texts.likeness(typed), np.float64))[texts]
         nearest = int(np.argmax(totals))
-        less = overlay.choice.penalty * opening.penalty * self.question.self_similarity
+        less = overlay.choice.penalty * opening.penalty * self.asked.self_similarity
         return Best(float(totals[nearest]) - less, overlay.names[texts[nearest]])
 
     def terms(self, best: Best) -> list[Term]:

@@ -42,8 +42,10 @@ class SparseQuestion:
     """Of each term; 0 for one that nothing here holds."""
     unheard: float
     """The idf of a term that no document holds."""
-    asked: SparseQuestion | None = None
-    """The question as it was asked, where a lens has turned it."""
+    absent: frozenset[str] = frozenset()
+    """Terms that no document holds."""
+    asked: None = None
+    """A lens changes what words count, for taught texts as well: a question is asked as it has turned it."""
 
     @cached_property
     def vector(self) -> Scores:
@@ -70,16 +72,14 @@ class SparseQuestion:
         whether any has."""
         if all(self.idf):
             return self
-        asked = None if self.asked is None else self.asked.weigh_unheard()
-        words = self.terms if self.asked is None else self.asked.terms
-        new = {
-            word: count * self.unheard for word, count, idf in zip(words, self.counts, self.idf, strict=True) if not idf
-        }
-        weights = tuple([weight + new.get(word, 0.0) for word, weight in zip(self.terms, self.weights, strict=True)])
-        return replace(self, weights=weights, idf=tuple([idf or self.unheard for idf in self.idf]), asked=asked)
+        new = [0.0 if idf else count * self.unheard for count, idf in zip(self.counts, self.idf, strict=True)]
+        weights = tuple([weight + more for weight, more in zip(self.weights, new, strict=True)])
+        return replace(self, weights=weights, idf=tuple([idf or self.unheard for idf in self.idf]))
 
     def distance(self, other: SparseQuestion) -> float:
-        return float(1 - sum(self.weights) / sum(other.weights))
+        """1 − cosine, for the same words."""
+        lengths = float(np.linalg.norm(self.vector) * np.linalg.norm(other.vector))
+        return max(0.0, 1 - float(self.vector @ other.vector) / lengths) if lengths else 0.0
 
     def by_word(self) -> list[tuple[str, float, SparseQuestion]]:
         asked = zip(self.terms, self.weights, strict=True)

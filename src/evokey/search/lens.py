@@ -1,48 +1,60 @@
 """A lens: what lessons say about how people ask here, and how documents speak. It reaches documents no lesson touched.
 
-Dense: q ← normalise(q + g(q) · Σ k(q, z) c_z), the sum over centres z: taught queries; k(q, z) = exp((q·z − 1)/τ).
-Kernel ridge regression from taught queries x to the way y − x to the (graded mean, unit) base keys of their documents:
+    q ← normalise(q + g(q) · (W(q + Σ k(q, z) c_z) − q))         z: centres (taught queries); k(q, z) = exp((q·z − 1)/τ)
+
+The sum is a kernel ridge regression from taught queries x to the way y − x to the (graded mean, unit) base keys of
+their documents:
 
     C = (KᵀK + α AᵀA + μ K_zz)⁻¹ Kᵀ(Y − X)     K: taught queries × centres, A: anchors (base keys) × centres
 
-Anchors should stay where they are. The gate g(q) opens as q comes near a taught query, by the measure of how near these
-are to each other: a question of another kind passes unchanged. Taught queries enter by sums alone, kept for each fold.
+Anchors should stay where they are. W evens out the directions in which documents differ most, whatever is asked:
 
-Sparse: a word of the question brings the words that documents spoke where taught queries had that word, shrunk by how
-often it was seen; the strongest are added to the question, up to a share γ of its own weight.
+    W = (S/s + ν I)⁻¹ · const.                 S: covariance of the anchors, s its mean eigenvalue
+
+The gate g(q) opens as q comes near a taught query, by the measure of how near these are to each other: a question of
+another kind passes unchanged. Taught queries enter by sums alone, kept for each fold.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from evokey.scoring.dense import DenseQuestion
-from evokey.scoring.sparse import SparseQuestion
 from evokey.types import Numbers, Scores, Vectors
 
 Matrix = NDArray[np.float64]
-LensId = tuple[float, float]
-"""How strong a lens is (μ or γ), and the quantile at which its gate is shut: how near taught queries are to the nearest
-other. It is wide open at a quantile that follows from that."""
+LensId = tuple[float, float, float]
+"""How strong a lens is (μ; of words γ, and the rest is 0); the quantile at which its gate is shut, of how near taught
+queries are to the nearest other (it is wide open at a quantile that follows from that); and how mildly it evens out
+directions (ν; 0: not at all)."""
 WIDTH = 0.25
 """τ of the kernel."""
 LIGHTLY, WARILY = 0.3, 1.0
 """What an anchor weighs beside a taught query: in a lens with an open gate, and in a wary one."""
+WARY = 0.25
+"""A gate is wary if it is shut at this quantile."""
 NARROWEST = 0.01
 """A gate opens over at least so much of nearness: where most taught queries have a double, rounding would open it."""
 JITTER = 1e-6
-ADDED = 30
-"""Words that a sparse lens adds to a question."""
-SPOKEN = 30
-"""Words that are taken from the documents of one taught query, and kept for one word of a question."""
-DOUBT = 2.0
-"""Lessons that a word must outweigh."""
+
+
+class Lens(Protocol):
+    """Of any kind of keys."""
+
+    def turn(self, question: Any, /) -> Any:
+        """A question as the lens maps it; the same one where it changes nothing."""
+        ...
+
+    def because(self, question: Any, /, most: int) -> list[tuple[str, float]]:
+        """The taught queries that have most to do with that, and how much."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -54,14 +66,18 @@ class DenseLens:
     """C: where each centre draws a question."""
     closed: float
     open: float
+    metric: Vectors | None = None
+    """W; None: it leaves all directions as they are."""
 
     def turn(self, question: DenseQuestion) -> DenseQuestion:
         near = self.centres @ question.vector
         gate = float(np.clip((near.max() - self.closed) / (self.open - self.closed), 0, 1))
         if not gate:
             return question
-        pull = np.exp((near - 1) / np.float32(WIDTH)) @ self.pulls
-        turned = question.vector + np.float32(gate) * pull
+        change = np.exp((near - 1) / np.float32(WIDTH)) @ self.pulls
+        if self.metric is not None:
+            change = self.metric @ (question.vector + change) - question.vector
+        turned = question.vector + np.float32(gate) * change
         vector = (turned / max(float(np.linalg.norm(turned)), 1e-12)).astype(np.float32)
         return replace(question, vector=vector, asked=question)
 
@@ -71,42 +87,6 @@ class DenseLens:
         return [(self.names[at], float(near[at])) for at in np.argsort(-near, kind="stable")[:most]]
 
 
-@dataclass(frozen=True)
-class SparseLens:
-    strength: float
-    """γ"""
-    links: Mapping[str, tuple[tuple[str, float], ...]]
-    """Word of a question → words of documents."""
-    spoken: Mapping[str, tuple[str, ...]]
-    """Word of a question → the taught queries that had it."""
-
-    def turn(self, question: SparseQuestion) -> SparseQuestion:
-        mass = sum(question.weights)
-        brought: defaultdict[str, float] = defaultdict(float)
-        for term, weight in zip(question.terms, question.weights, strict=True):
-            for other, strength in self.links.get(term, ()):
-                brought[other] += weight * strength
-        if not brought or not mass:
-            return question
-        best = sorted(brought.items(), key=lambda item: (-item[1], item[0]))[:ADDED]
-        weights = dict(zip(question.terms, question.weights, strict=True))
-        for term, amount in best:
-            weights[term] = weights.get(term, 0.0) + self.strength * amount
-        terms = tuple(sorted(weights))
-        return replace(question, terms=terms, weights=tuple(weights[term] for term in terms), asked=question)
-
-    def because(self, question: SparseQuestion, most: int) -> list[tuple[str, float]]:
-        """The taught queries that share most of a question's words, and how many."""
-        shared: defaultdict[str, float] = defaultdict(float)
-        for term in question.terms:
-            for name in self.spoken.get(term, ()):
-                shared[name] += 1.0
-        return sorted(shared.items(), key=lambda item: (-item[1], item[0]))[:most]
-
-
-Lens = DenseLens | SparseLens
-
-
 class Ways:
     """The way from each taught query to its documents, summed up by folds: a lens for any of them is soon made."""
 
@@ -114,36 +94,110 @@ class Ways:
         """folds: that of each query. centres: which of the queries."""
         x, y = asked.astype(np.float64), right.astype(np.float64)
         self._centres, self._folds = asked[centres], folds[centres]
+        self._anchors = anchors.astype(np.float64)
         spots = x[centres]
-        held = _kernel(anchors.astype(np.float64), spots)
+        held = _kernel(self._anchors, spots)
         self._inner, self._held = _kernel(spots, spots), held.T @ held
         self._sums: dict[int, tuple[Matrix, Matrix]] = {}
+        self._metrics: dict[float, Vectors] = {}
         for fold in np.unique(folds).tolist():
             own = folds == fold
             seen = _kernel(x[own], spots)
             self._sums[fold] = seen.T @ seen, seen.T @ (y[own] - x[own])
 
-    def lenses(self, names: Sequence[str], ids: Sequence[LensId], without: int | None = None) -> dict[LensId, Lens]:
-        """A lens for each turn, of all folds or all but one; names: those of the centres."""
+    def lenses(
+        self, names: Sequence[str], ids: Sequence[LensId], without: int | None = None
+    ) -> Mapping[LensId, DenseLens]:
+        """These lenses, of all folds or all but one, each made when it is asked for; names: those of the centres."""
         kept = np.flatnonzero(self._folds != without)
         if len(kept) < 2:
             return {}
         sums = [sums for fold, sums in self._sums.items() if fold != without]
-        square, change = np.zeros_like(self._inner), np.zeros_like(sums[0][1])
-        for one, way in sums:
-            square += one
-            change += way
+        square, change = (sum(parts)[kept] for parts in zip(*sums, strict=True))
         block = np.ix_(kept, kept)
-        square, held, inner, change = square[block], self._held[block], self._inner[block], change[kept]
-        near, spoken = nearest(self._centres[kept]), tuple(names[at] for at in kept.tolist())
-        found: dict[LensId, Lens] = {}
-        for strength, shut in ids:
-            left = square + (WARILY if shut else LIGHTLY) * held + strength * inner + JITTER * np.eye(len(kept))
-            pulls = linalg.solve(left, change, assume_a="pos").astype(np.float32)
-            closed, opened = (float(np.quantile(near, share)) for share in (shut, 2 * shut + 0.25))
-            closed = min(closed, opened - NARROWEST)
-            found[strength, shut] = DenseLens(spoken, self._centres[kept], pulls, closed, opened)
-        return found
+        return Lenses(
+            ids,
+            tuple(names[at] for at in kept.tolist()),
+            self._centres[kept],
+            Equations(square[:, kept], change, self._held[block], self._inner[block]),
+            self._metric,
+        )
+
+    def _metric(self, mildness: float) -> Vectors:
+        """W for one ν."""
+        if mildness not in self._metrics:
+            inverse = np.linalg.inv(self._spread + mildness * np.eye(len(self._spread)))
+            self._metrics[mildness] = np.asarray(inverse * (len(inverse) / np.trace(inverse)), np.float32)
+        return self._metrics[mildness]
+
+    @cached_property
+    def _spread(self) -> Matrix:
+        """S/s: how documents differ, with a mean eigenvalue of 1; nothing where they do not."""
+        size = self._anchors.shape[1]
+        if len(self._anchors) < 2:
+            return np.zeros((size, size))
+        apart = self._anchors - self._anchors.mean(axis=0)
+        found = apart.T @ apart
+        return np.asarray(found * (size / max(float(np.trace(found)), 1e-12)))
+
+
+class Equations(NamedTuple):
+    square: Matrix
+    """KᵀK"""
+    change: Matrix
+    """Kᵀ(Y − X)"""
+    held: Matrix
+    """AᵀA"""
+    inner: Matrix
+    """K_zz"""
+
+    def solve(self, strength: float, weight: float) -> Vectors:
+        """C for one μ, with anchors of this weight."""
+        left = self.square + weight * self.held + strength * self.inner
+        left[np.diag_indices(len(left))] += JITTER
+        return np.asarray(linalg.solve(left, self.change, assume_a="pos"), np.float32)
+
+
+class Lenses(Mapping[LensId, DenseLens]):
+    """Lenses with the same centres, each made when it is asked for."""
+
+    def __init__(
+        self,
+        ids: Sequence[LensId],
+        names: tuple[str, ...],
+        centres: Vectors,
+        equations: Equations,
+        metric: Callable[[float], Vectors],
+    ) -> None:
+        self._ids, self._names, self._centres, self._equations = frozenset(ids), names, centres, equations
+        self._metric, self._nearness = metric, nearest(centres)
+        self._made: dict[LensId, DenseLens] = {}
+        self._solved: dict[tuple[float, float], Vectors] = {}
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __iter__(self) -> Iterator[LensId]:
+        return iter(sorted(self._ids))
+
+    def __contains__(self, one: object) -> bool:
+        return one in self._ids
+
+    def __getitem__(self, one: LensId) -> DenseLens:
+        if one not in self._ids:
+            raise KeyError(one)
+        if one not in self._made:
+            self._made[one] = self._make(*one)
+        return self._made[one]
+
+    def _make(self, strength: float, shut: float, whitening: float) -> DenseLens:
+        system = strength, WARILY if shut >= WARY else LIGHTLY
+        if system not in self._solved:
+            self._solved[system] = self._equations.solve(*system)
+        closed, opened = (float(np.quantile(self._nearness, share)) for share in (shut, 2 * shut + 0.25))
+        closed = min(closed, opened - NARROWEST)
+        metric = self._metric(whitening) if whitening else None
+        return DenseLens(self._names, self._centres, self._solved[system], closed, opened, metric)
 
 
 def nearest(vectors: Vectors) -> Scores:
@@ -155,30 +209,3 @@ def nearest(vectors: Vectors) -> Scores:
 
 def _kernel(a: Matrix, b: Matrix) -> Matrix:
     return np.exp((a @ b.T - 1) / WIDTH)
-
-
-def sparse(
-    names: Sequence[str],
-    asked: Sequence[Sequence[str]],
-    right: Sequence[Mapping[str, float]],
-    strengths: Sequence[float],
-) -> list[Lens]:
-    """A lens for each strength γ: the words of taught queries, and the weighted words of their documents."""
-    found: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
-    seen: defaultdict[str, list[str]] = defaultdict(list)
-    for name, terms, spoken in zip(names, asked, right, strict=True):
-        heaviest = sorted(spoken.items(), key=lambda item: (-item[1], item[0]))[:SPOKEN]
-        total = sum(weight for _, weight in heaviest)
-        for term in terms:
-            seen[term].append(name)
-            for other, weight in heaviest:
-                found[term][other] += weight / total
-    links = {
-        term: tuple(
-            (other, amount / (len(seen[term]) + DOUBT))
-            for other, amount in sorted(others.items(), key=lambda item: (-item[1], item[0]))[:SPOKEN]
-        )
-        for term, others in sorted(found.items())
-    }
-    spoken_by = {term: tuple(queries) for term, queries in seen.items()}
-    return [SparseLens(strength, links, spoken_by) for strength in strengths]

@@ -382,13 +382,14 @@ class SparseRetriever(Retriever):
         counted, terms = self.base.counts, tuple(sorted(bag))
         if self._idf.rows != counted.rows:
             self._idf = Idf(self._encoder, counted.rows)
-        idf, frequencies = self._idf, counted.frequencies(terms)
+        idf, frequencies, absent = self._idf, counted.frequencies(terms), frozenset[str]()
         if not all(frequencies):
-            found = zip(terms, frequencies, strict=True)
+            found = list(zip(terms, frequencies, strict=True))
+            absent = frozenset(term for term, frequency in found if not frequency)
             frequencies = [frequency or learned.get(term, 0) for term, frequency in found]
         weights, counts = tuple([idf[one] for one in frequencies]), tuple([bag[term] for term in terms])
         weighed = tuple(map(mul, counts, weights))
-        return SparseQuestion(terms, weighed, self._encoder, counted.average, counts, weights, idf.unheard)
+        return SparseQuestion(terms, weighed, self._encoder, counted.average, counts, weights, idf.unheard, absent)
 
     def texts(self, texts: Sequence[str]) -> SparseBlock:
         return SparseBlock.of(self._taught.documents(texts))
