@@ -29,8 +29,8 @@ class Watched:
     """Mean nDCG@10 of the protected queries in the epoch before."""
 
     @classmethod
-    def begin(cls, memory: Collection, epoch: int, now: float) -> Watched:
-        return cls(epoch, epoch - 1, now, protected_quality(memory, epoch - 1))
+    def begin(cls, memory: Collection, epoch: int, since: float) -> Watched:
+        return cls(epoch, epoch - 1, since, protected_quality(memory, epoch - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,16 @@ class Alarm:
 
 def watch(memory: Collection, watched: Watched, now: float) -> Alarm | None:
     """The first watched figure that has fallen, if any."""
-    if memory.epoch != watched.epoch:
+    if last_epoch(memory) != watched.epoch:
         return None
     found = _compare_protected(memory, watched) or _votes(memory, watched) or _empty(memory, watched)
     return None if found is None else Alarm(watched.epoch, watched.before_epoch, *found, now)
+
+
+def last_epoch(memory: Collection) -> int:
+    """The one that was published last: memory.epoch is that of the last search here, and others publish, too."""
+    with memory.ledger.read():
+        return memory.ledger.epochs.current
 
 
 def protected_quality(memory: Collection, epoch: int) -> float | None:

@@ -9,7 +9,6 @@ import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -55,7 +54,7 @@ class Job:
 class Jobs:
     """One evolves at a time: each takes a processor for itself."""
 
-    def __init__(self, board: Board, on_epoch: Callable[[str, EpochReport], None]) -> None:
+    def __init__(self, board: Board) -> None:
         self._board = board
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._mutex = threading.Lock()
@@ -64,7 +63,6 @@ class Jobs:
         """The proposal of the last dry run of each collection, and its job."""
         self._thinker: Thinker | None = None
         self._ending = False
-        self._on_epoch = on_epoch
 
     def start(self, collection: str, memory: Collection, *, dry_run: bool = False) -> Job:
         """Begin to evolve; a job that waits to do the same is returned instead of a second one."""
@@ -112,8 +110,6 @@ class Jobs:
             report, preview = self._evolve(job, memory)
             told = None if preview is None else preview.to_dict()
             self._set(job, state="done", ended=time.time(), report=report.to_dict(), preview=told)
-            if report.published:
-                self._on_epoch(job.collection, report)
         except (EvokeyError, EOFError, OSError, RuntimeError) as error:
             why = "the service is ending" if self._ending else str(error) or type(error).__name__
             self._set(job, state="failed", ended=time.time(), error=why)

@@ -1,8 +1,8 @@
 """The background learner of a service, and the alarm that watches what an epoch does.
 
 Lessons that arrive are learned from by number, by schedule, or when they bring little that is new (saturation). After
-an epoch, three figures are watched: protected queries, recent votes and searches without hits. One that falls raises
-an alarm and, if asked for, rolls the epoch back.
+an epoch of evolve, whoever published it, three figures are watched: protected queries, recent votes and searches
+without hits. One that falls raises an alarm and, if asked for, rolls the epoch back.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from filelock import FileLock, Timeout
 from evokey.errors import EvokeyError
 from evokey.evolution.saturation import Saturation
 from evokey.memory import Memory
-from evokey.serve.alarm import Alarm, Watched, watch
+from evokey.serve.alarm import WINDOW, Alarm, Watched, last_epoch, watch
 from evokey.serve.collections import Collection, Collections
 from evokey.serve.jobs import Jobs
 from evokey.serve.metrics import Metrics
 from evokey.serve.options import Options
-from evokey.types import EpochReport, Lesson
+from evokey.types import Lesson
 
 log = logging.getLogger("evokey.serve")
 LOCK = "service.lock"
@@ -42,6 +42,8 @@ class Clock:
     """The last lesson that was looked at."""
     saturation: Saturation = field(default_factory=Saturation)
     gains: list[float] = field(default_factory=list)
+    epoch: int = 0
+    """The last epoch that was looked at."""
     watched: Watched | None = None
     alarms: list[Alarm] = field(default_factory=list)
 
@@ -74,12 +76,6 @@ class BackgroundLearning:
     def alarms(self, collection: str) -> list[Alarm]:
         return list(self._clocks[collection].alarms) if collection in self._clocks else []
 
-    def note_epoch(self, collection: str, report: EpochReport) -> None:
-        """An epoch was published by a job."""
-        memory = self._collections.get(collection)
-        if memory is not None:
-            self._clock(collection, memory).watched = Watched.begin(memory, report.epoch, self._now())
-
     def _run(self) -> None:
         while not self._ending.wait(PAUSE):
             if not self._lead():
@@ -106,6 +102,7 @@ class BackgroundLearning:
         if self._options.on and not self._jobs.running(name) and self._due(clock, memory):
             clock.evolved, clock.saturation, clock.gains = self._now(), clock.saturation.restart(), []
             self._jobs.start(name, memory)
+        self._note_epoch(clock, memory)
         self._watch(name, clock, memory)
 
     def _clock(self, name: str, memory: Collection) -> Clock:
@@ -129,6 +126,17 @@ class BackgroundLearning:
             batch, clock.gains = clock.gains[:BATCH], clock.gains[BATCH:]
             clock.saturation = clock.saturation.after(max(batch))
         return clock.saturation.saturated
+
+    def _note_epoch(self, clock: Clock, memory: Collection) -> None:
+        """Begin to watch a new epoch: this worker may have published it, another one, or the command line. Going back
+        is what an alarm asks for, so a rollback is not watched; nor what is old when the service starts."""
+        number = last_epoch(memory)
+        if number == clock.epoch:
+            return
+        epoch = memory.ledger.epochs.get(number)
+        new = epoch.kind == "evolve" and epoch.time > self._now() - WINDOW
+        clock.watched = Watched.begin(memory, number, epoch.time) if new else None
+        clock.epoch = number
 
     def _watch(self, name: str, clock: Clock, memory: Collection) -> None:
         if clock.watched is None:

@@ -39,7 +39,7 @@ class Service:
     @classmethod
     def build(cls, options: Options) -> Service:
         collections, metrics, keys = Collections(options), Metrics(), KeyRing(options.folder)
-        jobs = Jobs(Board(options.folder), lambda name, report: learning.note_epoch(name, report))
+        jobs = Jobs(Board(options.folder))
         learning = BackgroundLearning(options, collections, jobs, metrics)
         return cls(options, collections, keys, jobs, learning, metrics, Tracer(on=options.tracing))
 

@@ -120,7 +120,6 @@ def publish_candidate(access: Admin) -> Published:
     if report is None:
         raise Refusal(409, "Conflict", "there is no candidate, or it no longer holds; evolve with dry_run again")
     access.audit("publish candidate")
-    access.service.learning.note_epoch(access.collection, report)
     return Published(report=report.to_dict())
 
 
