@@ -6,12 +6,13 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from serve.served import DOCUMENTS, fill, serving
 
 import evokey
 from evokey.client import Client
-from evokey.errors import InvalidInput, ServiceFailed, UnknownDocument, UnknownResult
+from evokey.errors import InvalidInput, InvalidVector, ServiceFailed, UnknownDocument, UnknownResult
 from evokey.serve.keys import Key, KeyRing
 from evokey.serve.options import Options
 
@@ -90,6 +91,29 @@ def test_documents_come_and_go(client: Client) -> None:
     client.protect("pip", ["install.md"])
     assert client.protected_queries() == {"pip": {"install.md": 1.0}}
     assert client.learn("pip", relevant=["install.md"])["query"] == "pip"
+
+
+def test_vectors_of_the_caller_are_those_that_memory_takes(tmp_path: Path) -> None:
+    directions = np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32)
+    ids, asked = [f"d{number}" for number in range(10)], directions[10:]
+    documents = [evokey.Document(id, f"text {id}") for id in ids]
+    with evokey.open(tmp_path / "own", encoder="given") as memory:
+        memory.add(documents, vectors=directions[:10])
+        wanted = [(hit.id, hit.score) for hit in memory.search("q", vector=asked[0])]
+    evokey.open(tmp_path / "served", encoder="given").close()
+    with serving(Options(at=tmp_path / "served", auth=False)) as url, Client(url) as client:
+        assert client.add(documents, vectors=directions[:10]) == 10
+        assert [(hit.id, hit.score) for hit in client.search("q", vector=asked[0])] == wanted
+        last = wanted[-1][0]
+        client.feedback("q", relevant=[last], vector=asked[0])
+        client.feedback_many([{"query": "r", "relevant": ["d3"], "vector": asked[1].tolist()}])
+        assert client.evolve().published
+        assert client.search("q", vector=asked[0])[0].id == last
+        for vectors in (None, directions[:1], [[0.0] * 6] * 2, [[float("nan")] * 6] * 2, [[1.0], [1.0, 2.0]]):
+            with pytest.raises(InvalidVector):
+                client.add(documents[:2], vectors=vectors)
+        with pytest.raises(InvalidVector, match="6"):
+            client.feedback("q", relevant=["d1"], vector=[1.0, 2.0])
 
 
 def test_errors_are_those_of_memory(client: Client, url: str) -> None:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
+from evokey import checks
 from evokey.checks import Graded
 from evokey.client.decode import read
 from evokey.client.wire import Wire, error_of
@@ -64,9 +67,11 @@ class Client:
 
     # ---- documents
 
-    def add(self, documents: Iterable[Document | Mapping[str, Any]]) -> int:
+    def add(self, documents: Iterable[Document | Mapping[str, Any]], vectors: Any = None) -> int:
+        """vectors: one for each document, as Memory.add takes them."""
         told = [_fields(one) if isinstance(one, Document) else dict(one) for one in documents]
-        return int(self._post("documents", documents=told)["count"])
+        rows = None if vectors is None else _encode_vectors(vectors, len(told))
+        return int(self._post("documents", documents=told, vectors=rows)["count"])
 
     def delete(self, ids: Iterable[str]) -> int:
         return sum(int(self._wire.delete(f"{self._base}/document", id=id)["count"]) for id in ids)
@@ -88,9 +93,12 @@ class Client:
 
     # ---- answering
 
-    def search(self, query: str, k: int = 10, where: Mapping[str, Any] | None = None, **options: Any) -> Hits:
+    def search(
+        self, query: str, k: int = 10, where: Mapping[str, Any] | None = None, *, vector: Any = None, **options: Any
+    ) -> Hits:
         """The k best documents. Options are those of Memory.search: epoch, group, fold, operators, explore, compare."""
-        told = self._post("search", again=True, query=query, k=k, where=where, text=True, user=self._user, **options)
+        said = {"query": query, "k": k, "where": where, "vector": _encode_vector(vector), **options}
+        told = self._post("search", again=True, text=True, user=self._user, **said)
         found = Hits(_hit(one) for one in told["hits"])
         found.query_id = told["query_id"]
         return found
@@ -137,9 +145,15 @@ class Client:
     # ---- learning
 
     def feedback(
-        self, query: str, relevant: Graded = (), irrelevant: Iterable[str] = (), units: Sequence[str] | None = None
+        self,
+        query: str,
+        relevant: Graded = (),
+        irrelevant: Iterable[str] = (),
+        units: Sequence[str] | None = None,
+        vector: Any = None,
     ) -> Lesson:
-        said = _lesson_fields(query, relevant, irrelevant, units)
+        """vector: the query's, where the memory takes vectors."""
+        said = _lesson_fields(query, relevant, irrelevant, units, vector)
         return _lesson(self._post("feedback", user=self._user, **said)["lessons"][0])
 
     def feedback_many(self, lessons: Iterable[Mapping[str, Any]]) -> list[Lesson]:
@@ -252,11 +266,27 @@ def _encode_grades(relevant: Graded) -> list[str] | dict[str, float]:
     return dict(relevant) if isinstance(relevant, Mapping) else list(relevant)
 
 
+def _encode_vectors(vectors: Any, rows: int) -> list[list[float]]:
+    """Rows as they are. They are checked first: JSON cannot say NaN."""
+    checks.vectors(vectors, rows)
+    found: list[list[float]] = np.asarray(vectors, np.float64).tolist()
+    return found
+
+
+def _encode_vector(vector: Any) -> list[float] | None:
+    return None if vector is None else _encode_vectors([vector], 1)[0]
+
+
 def _lesson_fields(
-    query: str, relevant: Graded = (), irrelevant: Iterable[str] = (), units: Sequence[str] | None = None
+    query: str,
+    relevant: Graded = (),
+    irrelevant: Iterable[str] = (),
+    units: Sequence[str] | None = None,
+    vector: Any = None,
 ) -> dict[str, Any]:
     told = {"query": query, "relevant": _encode_grades(relevant), "irrelevant": list(irrelevant)}
-    return told | {"units": list(units or ())}
+    more = {} if vector is None else {"vector": _encode_vector(vector)}
+    return told | {"units": list(units or ())} | more
 
 
 def _passage(told: Mapping[str, Any]) -> Passage:
