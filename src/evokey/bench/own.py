@@ -1,4 +1,4 @@
-"""Would learning help here? A memory's own lessons, seeds and traffic answer, and nothing of it is changed.
+"""Would learning help here? The lessons, seeds and traffic of a memory or a layer answer, and nothing of it is changed.
 
 Every question of a lesson is tested once, by what evolve would learn from the lessons on the other questions: a third
 is left out at a time, and the rest goes through the whole of evolve, choices and guard included. So no question is
@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evokey.bench.own_subjects import LayerSubject, MemorySubject, Ranker, Subject
 from evokey.bench.significance import interval
+from evokey.errors import InvalidInput
 from evokey.evolution.crossfit import MIN_CROSSFIT
 from evokey.evolution.folds import sample
 from evokey.evolution.ndcg import ndcg
+from evokey.layer.layer import Layer
 from evokey.memory import Memory
-from evokey.search.view import View
 from evokey.types import SYNTHETIC, Scores
 
 PARTS = 3
@@ -87,6 +89,10 @@ class OwnReport:
     judged_traffic: Effect | None = None
     judge: str | None = None
     verdicts: tuple[str, ...] = ()
+    unasked: int = 0
+    """Questions that take no part: what the search function of a layer returns for them is not known."""
+    beside: bool = False
+    """Whether it is about a layer beside a search function."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -104,24 +110,25 @@ class Scored:
 
 
 class Bench:
-    """Measures a memory. Writes nothing to it."""
+    """Measures a memory, or a layer beside a search function. Writes nothing to it."""
 
-    def __init__(self, memory: Memory, progress: Progress = lambda done, total: None) -> None:
-        self.memory, self._progress, self._done, self._steps = memory, progress, 0, 0
-        for one in memory.index.originals:
-            one.keep_nothing()
-        memory.index.catch_up()
-        self.untaught = memory.index.view(0).untaught
-        held = memory.ledger.lessons.find_held()
-        self._taught = memory.composer.log(memory.last_lesson, held).taught
-        self.grades: Grades = self._taught.grades
-        self._vectors = memory.ledger.lessons.vectors()
-        self._lessons = [one for one in memory.lessons() if one.number not in held]
-        synthetic = self._taught.synthetic
+    def __init__(self, at: Memory | Layer, progress: Progress = lambda done, total: None) -> None:
+        self._at, self._progress, self._done, self._steps = at, progress, 0, 0
+        self._subject: Subject = LayerSubject(at) if isinstance(at, Layer) else MemorySubject(at)
+        self.untaught, self._lessons = self._subject.untaught, self._subject.lessons
+        self.grades: Grades = self._subject.taught.grades
+        synthetic = self._subject.taught.synthetic
         self.questions = {
             PEOPLE: [query for query in self.grades if query not in synthetic],
             SYNTHETIC: sorted(synthetic),
         }
+
+    @property
+    def memory(self) -> Memory:
+        """What is measured, for who reads its documents."""
+        if isinstance(self._at, Layer):
+            raise InvalidInput("a layer beside a search function keeps no documents to read")
+        return self._at
 
     def run(self) -> OwnReport:
         questions = [query for some in self.questions.values() for query in sample(some, MOST)]
@@ -132,34 +139,32 @@ class Bench:
         self.taught = self.learn(()) if questions else self.untaught
         scored = Scored(before, held_out, related, self._score(self.taught, questions))
         kinds = {name: self._describe(name, scored) for name in self.questions}
-        report = OwnReport(len(self.memory), len(self._lessons), kinds, None, self._keep(self.taught))
+        report = OwnReport(self._subject.documents, len(self._lessons), kinds, None, self._keep(self.taught))
+        report = replace(report, unasked=self._subject.unasked, beside=isinstance(self._at, Layer))
         if both:
             report = replace(report, by_seeds=self._measure_seeds(before))
         return replace(report, verdicts=tuple(give_verdicts(report)))
 
-    def learn(self, without: Iterable[int]) -> View:
+    def learn(self, without: Iterable[int]) -> Ranker:
         """What evolve would publish, without some lessons."""
-        draft = self.memory.propose(without)
+        ranker = self._subject.learn(without)
         self._done += 1
         self._progress(self._done, self._steps)
-        return View(self.untaught.retrievers, self.untaught.fusion, draft.overlays)
+        return ranker
 
     def _cross_fit(self, questions: Sequence[str]) -> tuple[dict[str, float], dict[str, bool]]:
         """The score of each question on what the others taught; and whether these taught one of its documents."""
         scores, related = dict[str, float](), dict[str, bool]()
         for part in range(PARTS):
             tested = [query for query in questions if part_of(query) == part]
-            view = self.learn(one.number for one in self._lessons if part_of(one.query) == part)
+            ranker = self.learn(one.number for one in self._lessons if part_of(one.query) == part)
             known = {number for query in self.grades if part_of(query) != part for number in self.grades[query]}
-            scores |= self._score(view, tested)
+            scores |= self._score(ranker, tested)
             related |= {query: not known.isdisjoint(self.grades[query]) for query in tested}
         return scores, related
 
-    def _score(self, view: View, questions: Sequence[str]) -> dict[str, float]:
-        return {
-            query: ndcg(view.rank(query, DEPTH, None, self._vectors.get(query)).numbers, self.grades[query])
-            for query in questions
-        }
+    def _score(self, ranker: Ranker, questions: Sequence[str]) -> dict[str, float]:
+        return {query: ndcg(ranker.rank(query, DEPTH).numbers, self.grades[query]) for query in questions}
 
     def _describe(self, name: str, scored: Scored) -> Kind:
         questions = sample(self.questions[name], MOST)
@@ -171,14 +176,14 @@ class Bench:
         return Kind(name, len(self.questions[name]), tested[0], tested[1], tested[2], repeated)
 
     def _measure_seeds(self, before: Mapping[str, float]) -> Effect | None:
-        view = self.learn(one.number for one in self._lessons if one.actor != SYNTHETIC)
+        ranker = self.learn(one.number for one in self._lessons if one.actor != SYNTHETIC)
         questions = sample(self.questions[PEOPLE], MOST)
-        return compare(before, self._score(view, questions), questions)
+        return compare(before, self._score(ranker, questions), questions)
 
-    def _keep(self, view: View) -> Kept | None:
+    def _keep(self, ranker: Ranker) -> Kept | None:
         """What searched questions that nobody taught keep of their first ten."""
-        asked = [query for query in self.memory.traffic() if query not in self.grades]
-        found = [[set(one.rank(query, DEPTH).numbers.tolist()) for one in (self.untaught, view)] for query in asked]
+        asked = [query for query in self._subject.traffic if query not in self.grades]
+        found = [[set(one.rank(query, DEPTH).numbers.tolist()) for one in (self.untaught, ranker)] for query in asked]
         shares = [len(before & after) / len(before) for before, after in found if before]
         return Kept(len(shares), float(np.mean(shares))) if shares else None
 
@@ -202,9 +207,10 @@ def effect(before: Scores, after: Scores) -> Effect:
 def give_verdicts(report: OwnReport) -> Iterable[str]:
     """What the figures say, in sentences: for people's questions, for synthetic ones, and for what is searched."""
     if not any(kind.questions for kind in report.kinds.values()):
+        otherwise = "" if report.beside else ", or let a language model write questions: evokey seed"
         yield (
-            f"too little is known: there is no lesson yet, and {MIN_CROSSFIT} questions are needed. Give feedback, "
-            f"or let a language model write questions: evokey seed"
+            f"too little is known: there is no lesson yet, and {MIN_CROSSFIT} questions are needed. Give feedback"
+            + otherwise
         )
     for kind in report.kinds.values():
         if kind.questions:
@@ -214,6 +220,11 @@ def give_verdicts(report: OwnReport) -> Iterable[str]:
     if report.traffic is not None:
         kept = report.traffic
         yield f"{kept.questions} searched questions that nobody taught keep {kept.share:.1%} of their first ten hits"
+    if report.unasked:
+        yield (
+            f"{report.unasked} taught questions took no part, because what the search function returns for them is not "
+            f"known: evolve asks it, in Python"
+        )
 
 
 def _verdict(kind: Kind) -> str:

@@ -22,7 +22,7 @@ def draw(report: OwnReport, path: Path) -> None:
     """The change of nDCG@10 of each group, with its interval of 95 %."""
     rows = list(_rows(report))[::-1]
     if not rows:
-        raise InvalidInput("there is nothing to plot: the memory has no lessons yet")
+        raise InvalidInput("there is nothing to plot: there are no lessons yet")
     with plt.rc_context(style.STYLE):
         figure, axis = plt.subplots(figsize=(6.4, 0.9 + 0.34 * len(rows)))
         for place, (_, one) in enumerate(rows):

@@ -1,4 +1,4 @@
-"""`evokey bench --at DIR`: would learning help here? Over the memory's own lessons, traffic and seeds; reads only."""
+"""`evokey bench --at DIR`: would learning help here? Over the lessons, traffic and seeds that are there; reads only."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+import evokey
 from evokey.cli import screen
-from evokey.cli.options import HERE, AsJson, At, component, existing
+from evokey.cli.options import HERE, AsJson, At, component, existing_or_layer
+from evokey.errors import InvalidInput
 
 if TYPE_CHECKING:
     from evokey.bench.own import Bench, Effect, OwnReport
@@ -37,13 +39,16 @@ def bench_memory(
     The same as `evokey bench --at DIR`. Every question of a lesson is tested on what evolve would learn from the
     others, people's questions and synthetic ones (evokey seed) apart.
     """
-    with screen.report_errors(as_json), existing(at) as memory:
+    with screen.report_errors(as_json), existing_or_layer(at) as memory:
         from evokey.bench.own import Bench
 
+        if llm is not None and isinstance(memory, evokey.Layer):
+            raise InvalidInput("a layer beside a search function keeps no searched questions to judge: leave --llm out")
         with screen.bar("learning from the others", as_json) as advance:
             bench = Bench(memory, advance)
             report = bench.run()
-        report = _judge(bench, report, llm, traffic, as_json)
+        if isinstance(memory, evokey.Memory):
+            report = _judge(bench, report, llm, traffic, as_json)
         if plot is not None:
             from evokey.bench import own_figure
 

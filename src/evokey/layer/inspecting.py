@@ -96,8 +96,8 @@ def diff(before: Learned, after: Learned, ledger: Ledger) -> EpochDiff:
     queries = sample([query for query in known if query in stored], COMPARED)
     changes = []
     for query in queries:
-        hits = _hits(stored[query].ranking, ledger)
-        first, second = (_answer(one, query, hits) for one in (before, after))
+        hits = read_hits(stored[query].ranking, ledger)
+        first, second = (rank_kept(one, query, hits) for one in (before, after))
         if first != second:
             quality = [
                 ndcg(_places(ids, known[query]), dict(enumerate(known[query].values()))) for ids in (first, second)
@@ -116,18 +116,19 @@ def _collect_judged(before: Learned, after: Learned, ledger: Ledger) -> dict[str
     return {**found, **{query: grades for query, grades in ledger.protected.all().items() if grades}}
 
 
-def _hits(pool: Ranking, ledger: Ledger) -> list[Hit]:
+def read_hits(pool: Ranking, ledger: Ledger) -> list[Hit]:
+    """Results of the engine that are kept, as it returned them; without texts."""
     rows = ledger.documents.fetch(pool.numbers.tolist())
     pairs = zip(pool.numbers.tolist(), pool.scores.tolist(), strict=True)
     return [Hit(rows[one].id, score, Document(rows[one].id, "")) for one, score in pairs if one in rows]
 
 
-def _answer(learned: Learned, query: str, hits: Sequence[Hit]) -> list[str]:
-    """The first ten ids, as an owner sees them."""
+def rank_kept(learned: Learned, query: str, hits: Sequence[Hit], k: int = 10) -> list[str]:
+    """The first ids, as an owner sees them, where the engine returns these hits."""
     near = learned.compare(query)
     if near is None:
-        return [hit.id for hit in hits[:10]]
-    found = learned.rank(near, hits, 10, lambda ids: {id: Document(id, "") for id in ids}, limited=False)
+        return [hit.id for hit in hits[:k]]
+    found = learned.rank(near, hits, k, lambda ids: {id: Document(id, "") for id in ids}, limited=False)
     return [hit.id for hit in found]
 
 

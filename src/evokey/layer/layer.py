@@ -96,14 +96,14 @@ class Layer(Audience):
         try:
             self._pools = EnginePools(engine, self.ledger)
             shared = settings.shared_feedback
-            self._publisher = LayerPublisher(self.ledger, now, self._pools, self._comparisons, shared)
+            self.publisher = LayerPublisher(self.ledger, now, self._pools, self._comparisons, shared)
             open_reviews = partial(Human, folder / settings_.HUMAN, now=now)
             self._rater = Rater(self.ledger, LayerCredit(self.ledger, self._pools, now), open_reviews, now)
             kept: list[Place] = [
                 TaughtTexts(folder, self._comparisons),
                 KeptFile(folder / settings_.HUMAN, human.forget),
             ]
-            self._forgetter = Forgetter(self._pools, self.ledger, kept, self._publisher.refit_after_forget)
+            self._forgetter = Forgetter(self._pools, self.ledger, kept, self.publisher.refit_after_forget)
             self._forgetter.resume()
         except BaseException:
             self.ledger.close()
@@ -263,7 +263,7 @@ class Layer(Audience):
 
         The engine is asked only for questions whose results are not kept."""
         with self._publish():
-            return self._publisher.evolve(dry_run=dry_run)
+            return self.publisher.evolve(dry_run=dry_run)
 
     @idempotent
     def forget(self, query: str | None = None, actor: str | None = None, document: str | None = None) -> Forgotten:
@@ -291,7 +291,7 @@ class Layer(Audience):
         """Publish again what an older epoch had learned, as a new epoch. Its lessons take part from now on; all others
         are on hold until they are released."""
         with self._publish():
-            return self._publisher.rollback(self._epoch(epoch))
+            return self.publisher.rollback(self._epoch(epoch))
 
     @idempotent
     def diff(self, a: int, b: int) -> EpochDiff:
@@ -325,6 +325,8 @@ class Layer(Audience):
                     self.ledger.shown.keep(self._now())
             finally:
                 self.ledger.close()
+                for one in self._comparisons:
+                    one.close()
 
     def __enter__(self) -> Self:
         return self
@@ -349,7 +351,7 @@ class Layer(Audience):
             number = self._current if epoch is None else epoch
             if number not in self._states:
                 with self.ledger.read():
-                    self._states[number] = self._mark(), self._publisher.compose(self._epoch(number))
+                    self._states[number] = self._mark(), self.publisher.compose(self._epoch(number))
                 while len(self._states) > STATES:
                     self._states.pop(next(one for one in self._states if one != number))
             return self._states[number][1]
@@ -359,7 +361,7 @@ class Layer(Audience):
         with self.ledger.read():
             self._current, mark = self.ledger.epochs.current, self._mark()
             self._states = {
-                number: (mark, self._publisher.read_texts(known))
+                number: (mark, self.publisher.read_texts(known))
                 for number, (old, known) in self._states.items()
                 if old == mark
             }

@@ -125,10 +125,19 @@ class Comparison:
             return WordMeasure(self.encoder, texts)
         return VectorMeasure(self.encoder, texts, self.taught)
 
+    def keep_nothing(self) -> None:
+        """Write nothing of what is encoded from now on to the layer."""
+        if isinstance(self.taught, Cached) and self.taught is not self.encoder:
+            self.taught.keep_nothing()
+
     def forget(self, texts: Sequence[str]) -> None:
         """Erase what is kept of these texts."""
         if isinstance(self.taught, Cached):
             self.taught.forget(texts)
+
+    def close(self) -> None:
+        if isinstance(self.taught, Cached) and self.taught is not self.encoder:
+            self.taught.close()
 
 
 def make_likeness(comparisons: Sequence[Comparison], texts: Sequence[str]) -> Likeness:

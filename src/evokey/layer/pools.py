@@ -132,13 +132,17 @@ class EnginePools:
 
     def all(self, queries: Sequence[str]) -> dict[str, Ranking]:
         """Of these questions; where there is none, the engine is asked."""
-        stored = self.ledger.pools.get(NAME)
-        missing = [query for query in queries if query not in stored]
-        if missing:
-            self._fetch(missing)
-            stored = self.ledger.pools.get(NAME)
-        live = self.ledger.documents.live()
-        return {query: _only(stored[query].ranking, live) for query in queries}
+        found = self.find(queries)
+        missing = [query for query in queries if query not in found]
+        if not missing:
+            return found
+        self._fetch(missing)
+        return self.find(queries)
+
+    def find(self, queries: Sequence[str]) -> dict[str, Ranking]:
+        """Of those questions for which the engine's results are kept: the engine is not asked."""
+        stored, live = self.ledger.pools.get(NAME), self.ledger.documents.live()
+        return {query: _only(stored[query].ranking, live) for query in queries if query in stored}
 
     def _fetch(self, queries: Sequence[str]) -> None:
         """What was fetched before a failure is kept."""
