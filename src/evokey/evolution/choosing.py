@@ -22,7 +22,7 @@ REWORDED, ALL_REWORDED = 0.15, 0.4
 """The weight of rewordings beside held-out queries: where some of these are related to lessons, and where none is.
 Simulated rewordings gain more than real ones do; but in the second case nothing else speaks for those whom lessons are
 for."""
-HARM = 3.0
+HARM = 6.0
 """The weight of what unrelated queries lose: they have nothing to gain."""
 FEW_UNRELATED = 20
 """With so many unrelated held-out queries, these and simulated ones are trusted alike."""
