@@ -15,17 +15,51 @@ from typing import Any
 import httpx
 import pytest
 from postgres_server import Server
-from serve.served import BASE, DOCUMENTS
+from serve.served import BASE, DOCUMENTS, fill
 from serve.test_limits import wait_until_up
 
 import evokey
 from evokey.errors import InvalidSettings
+from evokey.serve.app import build
 from evokey.serve.options import Options
+from evokey.serve.service import Service
 
 
 def test_several_workers_need_a_database(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings, match="several workers need a memory in a database"):
         Options(at=tmp_path, workers=2)
+
+
+def test_a_candidate_and_the_daily_counts_are_those_of_one_worker(tmp_path: Path) -> None:
+    with evokey.open(fill(tmp_path / "kb")) as memory:
+        memory.feedback("get the thing onto my laptop", relevant=["install.md"])
+    one, other = (build(Options(at=tmp_path / "kb", auth=False)).state.service for _ in range(2))
+    try:
+        stage(one)
+        assert candidate(one) is not None and candidate(other) is None
+        one.daily.user = other.daily.user = 2
+        assert [worker.daily.take("web", "ada", 2) for worker in (one, other, one, other)] == [True, True, False, False]
+    finally:
+        one.stop()
+        other.stop()
+
+
+def candidate(worker: Service) -> object:
+    memory = worker.collections.get("default")
+    assert isinstance(memory, evokey.Memory)
+    return memory.candidate
+
+
+def stage(worker: Service) -> None:
+    """What a dry run of this worker proposes."""
+    memory = worker.collections.get("default")
+    assert isinstance(memory, evokey.Memory)
+    job, deadline = worker.jobs.start("default", memory, dry_run=True), time.monotonic() + 60
+    while worker.jobs.running("default"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    draft = worker.jobs.take_draft("default", job.id)
+    assert draft is not None and memory.stage(draft) is not None
 
 
 def test_workers_share_documents_lessons_epochs_and_jobs(tmp_path: Path) -> None:
