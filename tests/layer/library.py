@@ -23,6 +23,7 @@ class Library:
         self._db.execute("CREATE VIRTUAL TABLE pages USING fts5(id UNINDEXED, team UNINDEXED, title, body)")
         rows = [(one.id, "staff" if one.id in secret else "all", one.title, one.text) for one in documents]
         self._db.executemany("INSERT INTO pages VALUES (?,?,?,?)", rows)
+        self._db.commit()
         self.down, self.delay, self.scale, self.shift = False, 0.0, 1.0, 0.0
         self.asked: list[tuple[str, int, dict[str, Any]]] = []
         self.asked_for_leave: list[list[str]] = []
@@ -51,6 +52,11 @@ class Library:
 
     def lose(self, id: str) -> None:
         self._db.execute("DELETE FROM pages WHERE id = ?", (id,))
+
+    def mend(self) -> None:
+        """As it was in the beginning; what it lost is found again."""
+        self._db.rollback()
+        self.down, self.delay, self.scale, self.shift = False, 0.0, 1.0, 0.0
 
 
 def ids(hits: Sequence[evokey.Hit]) -> list[str]:
