@@ -11,6 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 from agents import by_http, by_stdio, call, refuse, serving, talk
+from llm.wire_chat import openai, sent
+from llm.wire_chat import serving as chatting
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from postgres_server import Server
@@ -123,6 +125,28 @@ def test_annotations_say_what_changes_the_memory_and_descriptions_when_to_call(k
 
     with connect("http", kb) as server:
         talk(server, script)
+
+
+def test_a_memory_with_a_language_model_answers_and_cites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+
+    async def script(client: Client) -> None:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        hints = tools["ask"].annotations
+        assert hints and hints.read_only_hint and hints.open_world_hint
+        told = await call(client, "ask", query="put it on my machine, install")
+        assert (told["text"], told["cited"]) == ("Run pip [1].", ["docs/install.md"])
+        await call(client, "used", query_id=told["query_id"], ids=["docs/install.md"])
+
+    with chatting() as chat:
+        chat.play(sent(openai("Run pip [1].")))
+        llm = {"name": "openai", "model": "small", "base_url": chat.address, "retries": 0}
+        with evokey.open(tmp_path / "kb", encoder="bm25", llm=llm, generator="cited") as memory:
+            memory.add(DOCUMENTS)
+        with connect("http", tmp_path / "kb") as server:
+            talk(server, script)
+    with evokey.open(tmp_path / "kb") as memory:
+        assert [lesson.query for lesson in memory.lessons()] == ["put it on my machine, install"]
 
 
 def evokey_epochs(at: Path) -> int:

@@ -42,7 +42,7 @@ class Tools:
         """Find passages that answer a question. Call it before you answer anything that the documents may cover.
 
         Pass the question in the user's own words: the memory learns from them. Afterwards call `used` with the ids
-        that your answer rests on."""
+        that your answer rests on. The question and what was found are kept for a week, for that call alone."""
         caller = self._door.enter("read")
         hits = caller.memory.search(query, k, caller.where(where))
         shown = caller.memory.show(query, hits, actor=caller.actor(None))
@@ -55,7 +55,8 @@ class Tools:
         where: Filter = None,
     ) -> Answered:
         """Have a question answered from the documents, with citations, by the memory's own language model. Call it
-        where a finished answer is wanted; to read the passages yourself, call `search`."""
+        where a finished answer is wanted; to read the passages yourself, call `search`. The question and the answer
+        are kept for a week, for `used`."""
         caller = self._door.enter("read")
         answer = caller.memory.ask(query, k, caller.where(where))
         shown = caller.memory.show(query, answer.hits, answer, caller.actor(None))
