@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from conftest import Attach
@@ -90,6 +92,26 @@ def test_a_search_asks_the_engine_once_and_feedback_on_it_asks_no_more(
     assert [(query, k) for query, k, _ in library.asked] == [(taught[0].text, 100)]
     layer.feedback(taught[0].text, relevant=taught[0].relevant)
     assert len(library.asked) == 1
+
+
+def test_while_evolve_waits_for_the_engine_others_write(
+    attach: Attach, library: Library, questions: list[Question]
+) -> None:
+    held: list[int] = []
+
+    def search(query: str, k: int) -> list[tuple[str, float]]:
+        if not library.down:
+            other = threading.Thread(target=lambda: held.append(layer.hold([1]) + layer.release([1])))
+            other.start()
+            other.join(10)
+        return library.search(query, k)
+
+    layer = attach(search)
+    library.down = True
+    teach(layer, questions, 3)
+    library.down = False
+    layer.evolve()
+    assert held == [2, 2, 2]
 
 
 def test_a_slow_engine_is_waited_for_once(attach: Attach, library: Library, questions: list[Question]) -> None:
@@ -198,6 +220,159 @@ def test_a_layer_without_its_search_function_says_what_it_cannot_do(
         layer.search("anything")
     with pytest.raises(InvalidInput, match="search is a function"):
         evokey.beside("http://localhost:9200", "kb")  # type: ignore[arg-type]
+
+
+# ---- the engine breaks before one of the verbs, and is mended after the last
+
+BREAKS = ("down", "slow", "scores rescaled", "loses documents")
+VERBS = ("teach", "evolve", "explain", "rollback", "forget")
+EARLY, LATE = 22, 8
+PROTECTED = "how do I copy a file?"
+Ranked = list[list[tuple[str, float]]]
+
+
+class Told(NamedTuple):
+    outcome: Any
+    """What a verb returned, or what it raised."""
+    asked: int
+    """How often the engine was asked."""
+
+
+class Story:
+    """A layer that has learned from two people, and one verb after the other."""
+
+    def __init__(self, folder: Path, pages: list[evokey.Document], questions: list[Question]) -> None:
+        self.library = Library(pages)
+        self.layer = evokey.beside(self.library.search, folder, allowed=self.library.allowed)
+        self.early, self.late = questions[:EARLY], questions[EARLY : EARLY + LATE]
+        self.asked = [one.text for one in questions[: 2 * EARLY]]
+        self.lost = {self.early[3].relevant[0], *(id for one in self.late[:3] for id in one.relevant)}
+        actors = ["mallory", *["ada"] * (EARLY - 1)]
+        self._record(self.early, actors)
+        self.layer.evolve()
+
+    def play(self, how: str, before: str) -> dict[str, Told]:
+        told = {}
+        for verb in VERBS:
+            if verb == before:
+                self._break(how)
+            self.library.asked.clear()
+            outcome = self._try(verb)
+            told[verb] = Told(outcome, len(self.library.asked))
+        return told
+
+    def search(self) -> Ranked:
+        return [pairs(self.layer.search(query)) for query in self.asked]
+
+    def teach(self) -> None:
+        self._record(self.late, ["ada"] * LATE)
+        self.layer.protect(PROTECTED, ["shutil.copy"])
+
+    def evolve(self) -> evokey.EpochReport:
+        return self.layer.evolve()
+
+    def explain(self) -> evokey.Explanation:
+        return self.layer.explain(self.early[3].relevant[0], self.early[3].text)
+
+    def rollback(self) -> evokey.Epoch:
+        return self.layer.rollback(1)
+
+    def forget(self) -> evokey.Forgotten:
+        return self.layer.forget(actor="mallory")
+
+    def finish(self) -> Ranked:
+        """All lessons are learned that are left."""
+        self.layer.release(one.number for one in self.layer.lessons(held=True))
+        self.layer.evolve()
+        return self.search()
+
+    def _try(self, verb: str) -> Any:
+        try:
+            return getattr(self, verb)()
+        except (ConnectionError, ServiceFailed) as error:
+            return error
+
+    def _break(self, how: str) -> None:
+        library = self.library
+        library.down, library.delay = how == "down", 0.002 * (how == "slow")
+        library.scale = 1000.0 if how == "scores rescaled" else 1.0
+        for id in self.lost if how == "loses documents" else ():
+            library.lose(id)
+
+    def _record(self, questions: list[Question], actors: list[str]) -> None:
+        named = zip(questions, actors, strict=True)
+        self.layer.feedback_many({"query": one.text, "relevant": one.relevant, "actor": who} for one, who in named)
+
+
+class Healthy(NamedTuple):
+    told: dict[str, Told]
+    before: Ranked
+    """What was found after the last verb."""
+    forgotten: evokey.Epoch
+    after: Ranked
+    lessons: set[tuple[str, str | None]]
+
+
+@pytest.fixture(scope="module")
+def healthy(
+    tmp_path_factory: pytest.TempPathFactory, pages: list[evokey.Document], questions: list[Question]
+) -> Iterator[Healthy]:
+    story = Story(tmp_path_factory.mktemp("healthy"), pages, questions)
+    with story.layer as layer:
+        told, before, forgotten = story.play("", ""), story.search(), layer.epochs()[-1]
+        yield Healthy(told, before, forgotten, story.finish(), {(one.query, one.actor) for one in layer.lessons()})
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("how", BREAKS)
+def test_an_engine_may_break_before_any_verb_and_nothing_is_lost(
+    tmp_path: Path, pages: list[evokey.Document], questions: list[Question], healthy: Healthy, how: str, verb: str
+) -> None:
+    story = Story(tmp_path, pages, questions)
+    with story.layer as layer:
+        told, broken = story.play(how, verb), VERBS[VERBS.index(verb) :]
+        unheard = (how, verb) == ("down", "teach")
+        asked = {"teach": 2 if unheard else LATE + 1, "evolve": int(unheard), "explain": 1, "rollback": 0, "forget": 0}
+        assert {one: told[one].asked for one in VERBS} == asked
+
+        failed = {one: told[one].outcome for one in VERBS if isinstance(told[one].outcome, Exception)}
+        assert set(failed) == ({"evolve"} if unheard else set()) | ({"explain"} & {*broken} if how == "down" else set())
+        assert str(failed.get("explain", "the search engine is down")) == "the search engine is down"
+        if unheard:
+            assert f"results for {LATE + 1} questions" in str(failed["evolve"])
+        elif how != "loses documents" or verb != "teach":
+            assert told["evolve"].outcome.choice == healthy.told["evolve"].outcome.choice
+        if "explain" not in failed:
+            gone, known = how == "loses documents" and "explain" in broken, healthy.told["explain"].outcome
+            found, ranks = told["explain"].outcome, (known.rank_before, known.rank_after)
+            assert (found.rank_before, found.rank_after) == ((None, None) if gone else ranks)
+            assert known.rank_after == 1 < (known.rank_before or 101)
+        assert told["rollback"].outcome.choice == healthy.told["rollback"].outcome.choice
+        assert told["forget"].outcome == evokey.Forgotten(1, True, None)
+        assert layer.epochs()[-1].kind == "forget"
+        assert layer.epochs()[-1].choice == healthy.forgotten.choice != {}
+
+        if how == "down":
+            with pytest.raises(ConnectionError, match=r"^the search engine is down$"):
+                story.search()
+        elif how == "loses documents":
+            assert story.lost.isdisjoint(id for hits in story.search() for id, _ in hits)
+        else:
+            assert list_ids(story.search()) == list_ids(healthy.before)
+
+        story.library.mend()
+        if (how, verb) == ("loses documents", "teach"):  # results are kept as they were, until a question that is
+            story.search()  # searched anew is taught again
+            story.teach()
+        after = story.finish()
+        assert list_ids(after) == list_ids(healthy.after)
+        for hits, others in zip(after, healthy.after, strict=True):
+            assert [score for _, score in hits] == pytest.approx([score for _, score in others])
+        assert {(one.query, one.actor) for one in layer.lessons()} == healthy.lessons
+
+
+def list_ids(ranked: Ranked) -> list[list[str]]:
+    return [[id for id, _ in hits] for hits in ranked]
 
 
 TEACHER = """

@@ -261,9 +261,25 @@ class Layer(Audience):
     def evolve(self, dry_run: bool = False) -> EpochReport:
         """Let the lessons so far propose what is learned; publish it as a new epoch if held-out queries say it helps.
 
-        The engine is asked only for questions whose results are not kept."""
+        The engine is asked only for questions whose results are not kept, before anything is locked."""
+        self._check_open()
+        self._fetch_missing()
         with self._publish():
             return self.publisher.evolve(dry_run=dry_run)
+
+    def _fetch_missing(self) -> None:
+        """What was fetched before a failure is kept."""
+        found: dict[str, list[PoolEntry]] = {}
+        try:
+            found.update(self._pools.fetch(self.publisher.find_missing()))
+        finally:
+            if found:
+                self._keep_pools(found)
+
+    @idempotent
+    def _keep_pools(self, found: Mapping[str, Sequence[PoolEntry]]) -> None:
+        with self._write(), self.ledger.write():
+            self._pools.put(found)
 
     @idempotent
     def forget(self, query: str | None = None, actor: str | None = None, document: str | None = None) -> Forgotten:

@@ -71,7 +71,8 @@ class Learned:
 
     def rank(self, near: Near, hits: Sequence[Hit], k: int, leave: Leave, *, limited: bool) -> list[Hit]:
         """An engine's results with what was learned. near: what compare says; limited: whether the caller may be shown
-        less than all."""
+        less than all. Of equal scores the engine's results come first, in its order; the others by id, whatever was
+        heard of first."""
         scored = self.score(near, hits, k, leave, limited=limited)
         changed = np.flatnonzero(scored.after != scored.base)
         if not len(changed):
@@ -87,8 +88,8 @@ class Learned:
         for place, document in scored.added.items():
             if scored.after[place] > 0:
                 hit = Hit(document.id, float(scores[place]), document)
-                ranked.append((-float(scored.after[place]), len(hits) + place, hit))
-        return [hit for _, _, hit in sorted(ranked, key=lambda one: one[:2])[:k]]
+                ranked.append((-float(scored.after[place]), len(hits), hit))
+        return [hit for _, _, hit in sorted(ranked, key=lambda one: (*one[:2], one[2].id))[:k]]
 
     def score(self, near: Near, hits: Sequence[Hit], k: int, leave: Leave, *, limited: bool) -> Scored:
         """What every touched document scores that the engine returned, or that may be added to the first k."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -130,34 +130,22 @@ class EnginePools:
         known = [Document(id, "", metadata={CONTENT: texts[id]}) for id in ids if id in texts]
         self.ledger.documents.put(known, None)
 
-    def all(self, queries: Sequence[str]) -> dict[str, Ranking]:
-        """Of these questions; where there is none, the engine is asked."""
-        found = self.find(queries)
-        missing = [query for query in queries if query not in found]
-        if not missing:
-            return found
-        self._fetch(missing)
-        return self.find(queries)
-
     def find(self, queries: Sequence[str]) -> dict[str, Ranking]:
         """Of those questions for which the engine's results are kept: the engine is not asked."""
         stored, live = self.ledger.pools.get(NAME), self.ledger.documents.live()
         return {query: _only(stored[query].ranking, live) for query in queries if query in stored}
 
-    def _fetch(self, queries: Sequence[str]) -> None:
-        """What was fetched before a failure is kept."""
-        found: dict[str, list[PoolEntry]] = {}
-        try:
-            for query in queries:
-                found[query] = _entries(self.engine.ask(query, DEPTH, {}))
-        except Exception as error:
-            raise ServiceFailed(
-                f"evolve needs the engine's results for {len(queries) - len(found)} questions, and the search function "
-                f"failed ({type(error).__name__}: {error}). No lesson is lost; run evolve again when it answers"
-            ) from error
-        finally:
-            if found:
-                self.put(found)
+    def fetch(self, queries: Sequence[str]) -> Iterator[tuple[str, list[PoolEntry]]]:
+        """Ask the engine: each question with its results."""
+        for at, query in enumerate(queries):
+            try:
+                hits = self.engine.ask(query, DEPTH, {})
+            except Exception as error:
+                raise ServiceFailed(
+                    f"evolve needs the engine's results for {len(queries) - at} questions, and the search function "
+                    f"failed ({type(error).__name__}: {error}). No lesson is lost; run evolve again when it answers"
+                ) from error
+            yield query, _entries(hits)
 
 
 def _only(ranking: Ranking, live: Numbers) -> Ranking:

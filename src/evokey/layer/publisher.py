@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from evokey.evolution.judgements import Judgements
@@ -17,10 +17,7 @@ from evokey.layer.pools import CONTENT, EnginePools
 from evokey.layer.scoring import Plan
 from evokey.layer.teaching import Teaching
 from evokey.ledger.lessons import Omitted
-from evokey.types import Epoch, EpochReport, Ranking
-
-FindPools = Callable[[Sequence[str]], Mapping[str, Ranking]]
-"""Questions → what the engine returned for them."""
+from evokey.types import Epoch, EpochReport
 
 
 @dataclass(frozen=True)
@@ -35,28 +32,33 @@ class LayerPublisher(EpochWriter):
         return self.ledger.epochs.current
 
     def propose(self, up_to: int, omitted: Omitted) -> EpochReport:
-        return self._propose(up_to, omitted, self.pools.all)
-
-    def draft(self, up_to: int, omitted: Omitted) -> Learned:
-        """What evolve would publish of the lessons up to a number, without some. Writes nothing and does not ask the
-        engine: questions for which its results are not kept take no part."""
-        without = omitted | self.find_unasked(up_to, omitted)
-        report = self._propose(up_to, without, self.pools.find)
-        return self.compose(self.make_epoch("evolve", report, up_to, without))
-
-    def find_unasked(self, up_to: int, omitted: Omitted) -> Omitted:
-        """Lessons on questions for which the engine's results are not kept: evolve asks it for these."""
-        log = self._log(up_to, omitted)
-        unasked = set(log.taught.queries).difference(self.pools.find(log.taught.queries))
-        return frozenset(vote.lesson for vote in log.votes if vote.query in unasked)
-
-    def _propose(self, up_to: int, omitted: Omitted, find_pools: FindPools) -> EpochReport:
-        lessons = self.read_lessons(up_to, omitted)
+        """The engine is not asked, for a forget may wait for this: questions for which its results are not kept take no
+        part in the choice."""
+        lessons = self.read_lessons(up_to, omitted | self.find_unasked(up_to, omitted))
         empty = EpochReport(False, "", self.current, None, None, {}, {}, len(lessons.queries), 0)
         if not lessons.queries:
             return replace(empty, reason=NO_LESSONS)
-        report = describe(Fit(self._material(lessons, find_pools)).propose(), lessons, empty)
+        report = describe(Fit(self._material(lessons)).propose(), lessons, empty)
         return replace(report, reason=report.reason + on_hold(len(self.ledger.lessons.find_held())))
+
+    def draft(self, up_to: int, omitted: Omitted) -> Learned:
+        """What evolve would publish of the lessons up to a number, without some. Writes nothing. Questions for which
+        the engine's results are not kept take no part."""
+        without = omitted | self.find_unasked(up_to, omitted)
+        return self.compose(self.make_epoch("evolve", self.propose(up_to, without), up_to, without))
+
+    def find_missing(self) -> list[str]:
+        """Taught and protected questions for which the engine's results are not kept: evolve needs them."""
+        lessons = self.read_lessons(self.ledger.lessons.last, self.ledger.lessons.find_held())
+        needed = list(dict.fromkeys([*lessons.queries, *self.ledger.protected.by_number()]))
+        kept = self.pools.find(needed)
+        return [query for query in needed if query not in kept]
+
+    def find_unasked(self, up_to: int, omitted: Omitted) -> Omitted:
+        """Lessons on such questions."""
+        log = self._log(up_to, omitted)
+        unasked = set(log.taught.queries).difference(self.pools.find(log.taught.queries))
+        return frozenset(vote.lesson for vote in log.votes if vote.query in unasked)
 
     def read_lessons(self, up_to: int, omitted: Omitted) -> Judgements:
         """What the lessons up to a number say, without some."""
@@ -65,9 +67,9 @@ class LayerPublisher(EpochWriter):
     def _log(self, up_to: int, omitted: Omitted) -> Log:
         return Log(self.ledger, up_to, omitted, shared=self.shared)
 
-    def _material(self, lessons: Judgements, find_pools: FindPools) -> Material:
+    def _material(self, lessons: Judgements) -> Material:
         protected = self.ledger.protected.by_number()
-        pools = find_pools(list(dict.fromkeys([*lessons.queries, *protected])))
+        pools = self.pools.find(list(dict.fromkeys([*lessons.queries, *protected])))
         known = Judgements({query: grades for query, grades in protected.items() if query in pools}, {})
         likeness = make_likeness(self.comparisons, lessons.judged)
         return Material(lessons, known, pools, DEPTH, likeness.names, likeness.tables)
