@@ -114,6 +114,27 @@ def test_while_evolve_waits_for_the_engine_others_write(
     assert held == [2, 2, 2]
 
 
+def test_a_question_that_is_forgotten_while_the_engine_is_asked_leaves_no_byte(
+    attach: Attach, library: Library, tmp_path: Path
+) -> None:
+    def search(query: str, k: int) -> list[tuple[str, float]]:
+        if not library.down:
+            other = threading.Thread(target=lambda: layer.forget(actor="mallory"))
+            other.start()
+            other.join(10)
+        return library.search(query, k)
+
+    layer = attach(search)
+    library.down = True
+    layer.feedback("marmalade zeppelin", ["os"], actor="mallory")
+    layer.feedback("copy a file", ["shutil.copy"], actor="ada")
+    library.down = False
+    layer.evolve()
+    layer.close()
+    bytes_left = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert (b"zeppelin" in bytes_left, b"copy a file" in bytes_left) == (False, True)
+
+
 def test_a_slow_engine_is_waited_for_once(attach: Attach, library: Library, questions: list[Question]) -> None:
     layer = attach(library.search)
     taught = teach(layer, questions)

@@ -278,8 +278,10 @@ class Layer(Audience):
 
     @idempotent
     def _keep_pools(self, found: Mapping[str, Sequence[PoolEntry]]) -> None:
-        with self._write(), self.ledger.write():
-            self._pools.put(found)
+        """Those of questions that nobody has forgotten meanwhile."""
+        with self._publish(), self.ledger.write():
+            missing = self.publisher.find_missing()
+            self._pools.put({query: found[query] for query in missing if query in found})
 
     @idempotent
     def forget(self, query: str | None = None, actor: str | None = None, document: str | None = None) -> Forgotten:
