@@ -11,7 +11,14 @@ from scipy import sparse
 
 import evokey
 from evokey.bench.data import Dataset
+from evokey.evolution.attribution import attribute
+from evokey.evolution.judgements import Judgements
+from evokey.evolution.lens_training import LensTrainer
+from evokey.evolution.pools import make
+from evokey.evolution.trial import Trial
+from evokey.evolution.trial_pools import CollectionSample
 from evokey.scoring.sparse import SparseQuestion
+from evokey.search.rewording import reword
 from evokey.search.word_lens import DOUBT, WordLens, Words
 
 TERMS = ("claim", "protein", "river")
@@ -90,3 +97,51 @@ def test_unrelated_questions_of_a_dialogue_find_more(opened: Opener, dataset: An
 
     assert memory.epochs()[-1].choice["bm25"].lens_parameter
     assert found() >= found(0)
+
+
+@pytest.mark.parametrize("keys", ["full", "chunks"])
+def test_a_right_document_counts_once_and_has_a_word_in_any_of_its_parts(opened: Opener, keys: str) -> None:
+    parts = "\n\n".join(f"# Part {number}\n\n" + f"stone{number} " * 300 for number in range(4))
+    documents = [
+        evokey.Document(f"d{number}", f"{parts}\n\n# Fruit\n\nmango topic{number} grows", f"page{number}")
+        for number in range(12)
+    ]
+    memory = opened(encoder="bm25", keys=keys)
+    memory.add(documents)
+    for number in range(12):
+        memory.feedback(f"mango stone1 topic{number}", relevant=[f"d{number}"])
+    retriever: Any = memory.index.retrievers[0]
+    attribution = attribute(retriever, memory.composer.log(memory.ledger.lessons.last).taught)
+    trainer: Any = LensTrainer.of(retriever, attribution)
+    ((_, made),) = trainer.train(trainer.settings(traffic_related=False)).items()
+    assert made.factors["mango"] == pytest.approx(made.factors["stone1"]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_question_that_no_lens_moves_has_the_pool_it_has_without_a_lens(
+    opened: Opener, dataset: Any, deep: bool
+) -> None:
+    data: Dataset = dataset("cranfield")
+    memory = opened(encoder="wordllama")
+    memory.add(data.documents)
+    queries = sorted(data.judged)[:60]
+    for query in queries:
+        memory.feedback(query, relevant=data.judged[query])
+    retriever: Any = memory.index.retrievers[0]
+    taught = memory.composer.log(memory.ledger.lessons.last).taught
+    attribution = attribute(retriever, taught)
+    trainer: Any = LensTrainer.of(retriever, attribution)
+    one = (0.5, 0.37, 1.0)
+    found = reword(queries, 60)
+    reworded = {f"{each.query}\n{at}": each for at, each in enumerate(found)}
+    grades = Judgements({name: taught.grades[each.query] for name, each in reworded.items()}, {})
+    pools = {query: make(retriever, query, memory.index.position).ranking for query in queries}
+    sample = CollectionSample.of(retriever)
+    options: dict[str, Any] = {"sample": sample, "deep": deep, "reworded": reworded}
+    trial = Trial(retriever, attribution, grades, pools, trainer.train([one]), **options)
+    turned = trial._pools.turn(one)
+    still = [query for query in grades.queries if turned[query] is trial.question(query)]
+    assert still
+    for query in still:
+        plain, through = (trial._pools.get(query, lens) for lens in (None, one))
+        assert through.numbers.tolist() == plain.numbers.tolist()

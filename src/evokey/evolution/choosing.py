@@ -143,8 +143,13 @@ class Populations(Generic[T]):
         if not (self.blind and gated(best)):
             return best
         found = self.only(lambda choice: not gated(choice)).choose()
-        again = {choice: float(self.rewordings[choice].sum()) for choice in (best, found, self.untaught)}
+        again, own = (
+            {choice: float(of[choice].sum()) for choice in (best, found, self.untaught)}
+            for of in (self.rewordings, self.taught)
+        )
         helps = found in _with_gain([best, found], again, self.untaught, REWORDED_GAIN)
+        helps = helps and found in _with_gain([best, found], own, self.untaught, TAUGHT_GAIN)
+        helps = helps and found != self.untaught
         return found if helps and self._loss(found) <= UNGATED_LOSS * self.blind else best
 
     def _loss(self, choice: T, errors: float = 0.0) -> float:

@@ -22,7 +22,7 @@ from evokey.evolution.openings import CrossFitted, Gate
 from evokey.evolution.policy import TrainingData
 from evokey.evolution.traffic import find_unrelated, judge_by_untaught
 from evokey.evolution.trial import Trial
-from evokey.evolution.trial_pools import Background
+from evokey.evolution.trial_pools import CollectionSample
 from evokey.search.lens import Lens, LensId
 from evokey.search.retriever import Retriever
 from evokey.search.rewording import reword
@@ -66,8 +66,7 @@ class CrossFit:
         """Queries of the traffic that are far from every lesson."""
         self._lens_ids = trainer.settings(traffic_related=self._traffic_related(len(data.traffic))) if trainer else ()
         self._all_lenses = trainer.train(self._lens_ids) if trainer else {}
-        anchored = trainer is not None and bool(self._lens_ids)
-        self._background = Background(trainer.anchors, len(retriever.documents)) if trainer and anchored else None
+        self._sample = CollectionSample.of(retriever)
         self._gates: dict[LensId | None, Gate | CrossFitted] = {}
         self._tried: dict[Choice, None] = {}
         self._traffic = self.score(judge_by_untaught(self.unrelated_traffic, self.pools))
@@ -115,7 +114,7 @@ class CrossFit:
     def _trial(
         self, attribution: Attribution, queries: Judgements, lenses: Mapping[LensId, Lens], **options: Any
     ) -> Trial:
-        return Trial(self.retriever, attribution, queries, self.pools, lenses, background=self._background, **options)
+        return Trial(self.retriever, attribution, queries, self.pools, lenses, sample=self._sample, **options)
 
     def _train_gate(self, lens: LensId | None) -> None:
         """Learn which questions are about something taught, and tell the trials."""

@@ -45,6 +45,7 @@ class LensTrainer(ABC):
         """last_anchor: the newest document that may be an anchor; by default the newest of all."""
         self._retriever: Any = retriever
         self._base: Any = attribution.base
+        self._touched = attribution.touched
         relevant = _relevant_rows(attribution)
         place = {attribution.texts[column]: column for column in relevant}
         self._relevant = {query: relevant[place[query]] for query in sample(list(place), EXAMPLES)}
@@ -127,17 +128,31 @@ class WordLensTrainer(LensTrainer):
         asked = [self._retriever.lesson(name, {}).terms for name in self._relevant]
         terms = sorted(set().union(*asked))
         place = {term: at for at, term in enumerate(terms)}
-        has = (self._base.counts > 0).astype(np.float64)
-        nothing = sparse.csr_array((has.shape[0], 1))
-        here = [
-            self._base.place.get(term, has.shape[1]) for term in terms
-        ]  # a word that no right document has: nothing
-        rows = [row for row, _ in self._relevant.values()]
-        shares = np.concatenate([np.asarray(grades, np.float64) / sum(grades) for _, grades in self._relevant.values()])
-        right = _table(rows, shares, (len(rows), has.shape[0])) @ sparse.hstack([has, nothing], "csc")[:, here]
+        has = self._documents_with(terms)
+        rows, shares = zip(*(self._share_out(*found) for found in self._relevant.values()), strict=True)
+        right = _table(rows, np.concatenate(shares), (len(rows), has.shape[0])) @ has
         columns = [[place[term] for term in some] for some in asked]
         words = _table(columns, np.ones(sum(map(len, columns))), (len(rows), len(terms)))
         return Words(list(self._relevant), terms, words, right.tocsr(), self._folds)
+
+    def _documents_with(self, terms: Sequence[str]) -> sparse.csc_array:
+        """Touched documents × words: 1 where some row of a document has a word."""
+        counts, starts = self._base.counts, self._touched.starts
+        columns = [self._base.place.get(term, counts.shape[1]) for term in terms]  # or a column without anything
+        rows = sparse.csr_array(
+            (np.ones(starts[-1]), np.arange(starts[-1]), starts), (len(starts) - 1, counts.shape[0])
+        )
+        held = sparse.hstack([rows @ counts, sparse.csr_array((len(starts) - 1, 1))], "csc")[:, columns]
+        return sparse.csc_array((held > 0).astype(np.float64))
+
+    def _share_out(self, rows: Sequence[int], grades: Sequence[float]) -> tuple[list[int], Scores]:
+        """The documents of these rows, as places, and the share of each by its grade."""
+        found: dict[int, float] = {}
+        for row, grade in zip(rows, grades, strict=True):
+            place = int(np.searchsorted(self._touched.starts, row, side="right")) - 1
+            found[place] = max(found.get(place, 0.0), grade)
+        shares = np.array(list(found.values()), np.float64)
+        return list(found), shares / shares.sum()
 
 
 def _table(columns: Sequence[Sequence[int]], values: Scores, shape: tuple[int, int]) -> sparse.csr_array:

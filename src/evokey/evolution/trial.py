@@ -24,9 +24,9 @@ from evokey.evolution.ndcg import CUTOFF, TableNdcg, ideal_dcg
 from evokey.evolution.openings import EVERYWHERE_OPEN, CrossFitted, Gate, Openings
 from evokey.evolution.tables import Table, nonzero
 from evokey.evolution.taught_keys import TaughtKeys, select_best
-from evokey.evolution.trial_pools import Background, TrialPools
+from evokey.evolution.trial_pools import CollectionSample, TrialPools
 from evokey.scoring.block import NO_NUMBERS
-from evokey.search.gate import FIRST, SIGNALS, openings, probability
+from evokey.search.gate import SIGNALS, leading, openings, probability
 from evokey.search.lens import Lens, LensId
 from evokey.search.retriever import Retriever
 from evokey.search.rewording import Rewording
@@ -47,19 +47,21 @@ class Trial:
         pools: Mapping[str, Ranking],
         lenses: Mapping[LensId, Lens] | None = None,
         *,
-        background: Background | None = None,
+        sample: CollectionSample | None = None,
         deep: bool = False,
         reworded: Mapping[str, Rewording] | None = None,
     ) -> None:
-        """background: what stands for documents outside a query's pool, which a lens or other words may bring. deep:
+        """sample: what stands for documents outside a query's pool, which a lens or other words may bring. deep:
         search the corpus for them: touched documents may fall behind them, too. reworded: for each of the queries, if
         it asks a taught one in other words, how."""
         self._attribution, self._retriever, self.judgements = attribution, retriever, queries
         self._lenses: Mapping[LensId, Lens] = lenses or {}
         self._reworded = reworded or {}
-        without = attribution.documents if deep else None
-        asked = (retriever, queries.queries, self.question)
-        self._pools = TrialPools(*asked, pools, self._reworded, self._lenses, background, without)
+        touched = attribution.documents
+        asked = (retriever, {query: queries.grades.get(query, {}) for query in queries.queries}, self.question)
+        untouched = None if sample is None else sample.leave_out(touched)
+        without = touched if deep else None
+        self._pools = TrialPools(*asked, pools, self._reworded, self._lenses, untouched, without)
         self.gates: dict[LensId | None, Gate | CrossFitted] = {}
         """By lens: the coefficients of the gate, or the probabilities of the queries."""
         self._signals: dict[tuple[LensId | None, bool], Scores] = {}
@@ -226,7 +228,9 @@ class Trial:
             return np.zeros((len(base.queries), SIGNALS))
         found = []
         for row, query in enumerate(base.queries):
-            best, asked = self._pools.get(query, lens).scores[:FIRST], base.questions[row]
+            pool, asked = self._pools.get(query, lens), base.questions[row]
+            untouched = pool.scores[~np.isin(pool.numbers, self._attribution.documents)]
+            best = leading(untouched, base.documents[row].astype(np.float64), base.floor)
             own = (asked.asked or asked).self_similarity
             hidden = self._own_texts(query) if as_unrelated else ()
             found.append(taught.signals(totals[row], own, base.documents[row], best, hidden))

@@ -6,13 +6,14 @@ that pool. A sample of the collection stands for these, each of its documents fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evokey.evolution.folds import sample_numbers
 from evokey.evolution.pools import POOL_DEPTH, rescore
 from evokey.scoring.block import NO_NUMBERS, Keys
 from evokey.search.lens import Lens, LensId
@@ -22,20 +23,30 @@ from evokey.search.rewording import Rewording
 from evokey.types import Numbers, Ranking, Scores
 
 MOST_COPIES = POOL_DEPTH
-COPIES = 128
-"""More than these."""
+NUMBER_STRIDE = 128
+"""The made-up numbers of one document lie within this span; it is more than those."""
+SAMPLE = 2_048
+"""Documents of a sample, at most."""
 
 
-class Background:
-    """A sample of the collection."""
+class CollectionSample:
+    """Some documents, each of which stands for several."""
 
-    def __init__(self, keys: Keys, total: int) -> None:
-        """total: documents of the collection."""
-        self.keys, self.documents = keys, keys.documents
-        share = total / max(len(self.documents), 1)
-        chance = (self.documents * 0.6180339887498949) % 1  # the same for the same number
+    def __init__(self, documents: Numbers, total: int) -> None:
+        """total: how many documents they stand for."""
+        self.documents, self._total = documents, total
+        share = total / max(len(documents), 1)
+        chance = (documents * 0.6180339887498949) % 1  # the same for the same number
         self._copies = np.minimum(np.floor(share + chance), MOST_COPIES).astype(np.int64)
         """How many documents each of them stands for."""
+
+    @classmethod
+    def of(cls, retriever: Retriever) -> CollectionSample:
+        return cls(sample_numbers(retriever.documents, SAMPLE), len(retriever.documents))
+
+    def leave_out(self, touched: Numbers) -> CollectionSample:
+        """For the untouched documents alone."""
+        return CollectionSample(np.setdiff1d(self.documents, touched), max(self._total - len(touched), 0))
 
     def repeat(self, places: Numbers) -> tuple[Numbers, Numbers]:
         """These documents and those they stand for, by made-up numbers; and the place of each."""
@@ -43,7 +54,7 @@ class Background:
         repeated = np.repeat(places, copies)
         ordinal = np.arange(len(repeated)) - np.repeat(np.cumsum(copies) - copies, copies)
         numbers = self.documents[repeated]
-        return np.where(ordinal, -(numbers * COPIES + ordinal), numbers), repeated
+        return np.where(ordinal, -(numbers * NUMBER_STRIDE + ordinal), numbers), repeated
 
 
 class TrialPools:
@@ -55,20 +66,20 @@ class TrialPools:
     def __init__(
         self,
         retriever: Retriever,
-        queries: Sequence[str],
+        queries: Mapping[str, Mapping[int, float]],
         ask: Callable[[str], Any],
         known: Mapping[str, Ranking],
         reworded: Mapping[str, Rewording],
         lenses: Mapping[LensId, Lens],
-        background: Background | None,
+        sample: CollectionSample | None,
         without: Numbers | None = None,
     ) -> None:
-        """ask: a query as a question. known: the pools of queries as they are asked. reworded: for each query that asks
-        a taught one in other words, how. without: search the corpus, leaving these documents out, for what a sample
-        stands for elsewhere."""
+        """queries: with the documents that are right for each. ask: a query as a question. known: the pools of queries
+        as they are asked. reworded: for each query that asks a taught one in other words, how. without: search the
+        corpus, leaving these documents out, for what a sample stands for elsewhere."""
         self._retriever, self._queries, self._ask, self._known = retriever, queries, ask, known
         self._reworded, self._lenses, self._without = reworded, lenses, without
-        self._background = background if retriever.kind in self.rescored else None
+        self._sample = sample if retriever.kind in self.rescored else None
         self._own: dict[str, Ranking] = {}
         self._by_lens: dict[LensId, dict[str, Ranking]] = {}
         self._turned: dict[LensId, Mapping[str, Any]] = {}
@@ -79,7 +90,8 @@ class TrialPools:
             return self._get_own(query)
         if lens not in self._by_lens:
             self._by_lens[lens] = self._order_by_lens(lens)
-        return self._by_lens[lens].get(query, self._find(query))
+        found = self._by_lens[lens].get(query)
+        return self._get_own(query) if found is None else found  # the lens does not move it
 
     def _get_own(self, query: str) -> Ranking:
         """Without a lens."""
@@ -128,7 +140,7 @@ class TrialPools:
             return {query: self._rescore(query, question) for query, question in questions.items()}
         block = self._rows.block
         table = np.asarray(self._touched.best(block.total(block.table(list(questions.values())))), np.float64)
-        others = np.zeros((len(table), 0)) if self._background is None else table[:, self._sampled]
+        others = np.zeros((len(table), 0)) if self._sample is None else table[:, self._sampled]
         found = zip(questions, table, others, strict=True)
         return {query: self._merge(query, scores, sampled) for query, scores, sampled in found}
 
@@ -144,10 +156,11 @@ class TrialPools:
         found = _above(pool, own, self._floor)
         lowest = found.scores[-1] if len(found) >= POOL_DEPTH else self._floor
         beyond = np.flatnonzero(sampled > lowest)
-        if self._background is None or not len(beyond):
+        if self._sample is None or not len(beyond):
             return found
-        beyond = beyond[~np.isin(self._background.documents[beyond], pool)]
-        numbers, places = self._background.repeat(beyond)
+        known = np.concatenate([pool, np.array(list(self._queries[query]), np.int64)])
+        beyond = beyond[~np.isin(self._sample.documents[beyond], known)]
+        numbers, places = self._sample.repeat(beyond)
         both = np.concatenate([pool, numbers]), np.concatenate([own, sampled[places]])
         return _above(*both, self._floor, POOL_DEPTH)
 
@@ -167,14 +180,14 @@ class TrialPools:
     def _rows(self) -> Keys:
         """The keys of all pools and of the sample."""
         numbers = [self._find(query).numbers for query in self._queries]
-        if self._background is not None:
-            numbers.append(self._background.documents)
+        if self._sample is not None:
+            numbers.append(self._sample.documents)
         found: Keys = self._retriever.base.fetch(np.unique(np.concatenate([NO_NUMBERS, *numbers])))
         return found
 
     @cached_property
     def _sampled(self) -> NDArray[np.integer[Any]]:
-        return self._places(NO_NUMBERS if self._background is None else self._background.documents)
+        return self._places(NO_NUMBERS if self._sample is None else self._sample.documents)
 
     @cached_property
     def _touched(self) -> Touched:

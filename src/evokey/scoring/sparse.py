@@ -45,7 +45,7 @@ class SparseQuestion:
     absent: frozenset[str] = frozenset()
     """Terms that no document holds."""
     asked: None = None
-    """A lens changes what words count, for taught texts as well: a question is asked as it has turned it."""
+    """Always None: taught texts, too, are compared with the question as a lens has changed it."""
 
     @cached_property
     def vector(self) -> Scores:

@@ -23,13 +23,13 @@ from evokey.search.lens import LensId
 from evokey.types import Numbers, Scores
 
 DOUBT = 8.0
-"""c: so many queries would have to say of a word what all words say, before others are heard."""
+"""c: as many queries as what holds for all words counts for."""
 
 
 @dataclass(frozen=True)
 class WordLens:
     factors: Mapping[str, float]
-    """By word: what it counts."""
+    """By word: by what its weight is multiplied."""
     queries: Mapping[str, Sequence[str]]
     """By word: the taught queries with it."""
 
