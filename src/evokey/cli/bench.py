@@ -37,8 +37,8 @@ class Benches(TyperGroup):
 
 app = typer.Typer(
     cls=Benches,
-    help="Measure: your own memory or layer (`evokey bench --at DIR`: would learning help here?), systems side by side on "
-    "data sets (`evokey bench DATA…`), or speed (`evokey bench speed`).",
+    help="Measure: your own memory or layer (`evokey bench --at DIR`: would learning help here?), systems side by side "
+    "on data sets (`evokey bench DATA…`), or speed (`evokey bench speed`).",
 )
 app.command(MEMORY)(place_by_name(bench_memory))
 
