@@ -68,7 +68,7 @@ def make_lancedb(world: World, folder: Path) -> tuple[Search, Place]:
     import lancedb
 
     rows = [
-        {"id": one.id, "text": one.text, "n": 7, "vector": vector}
+        {"id": one.id, "text": one.text, **one.metadata, "vector": vector}
         for one, vector in zip(world.documents, world.vectors, strict=True)
     ]
     table = lancedb.connect(str(folder)).create_table("pages", rows)
@@ -106,7 +106,7 @@ def make_faiss(world: World, folder: Path) -> tuple[Search, Place]:
     index.add_with_ids(world.vectors, numbers)
     faiss.write_index(index, str(folder / "index.faiss"))
     lines = [
-        json.dumps({"number": int(number), "text": one.text, "n": 7})
+        json.dumps({"number": int(number), "text": one.text, **one.metadata})
         for number, one in zip(numbers[::-1], world.documents[::-1], strict=True)
     ]
     (folder / "texts.jsonl").write_text("\n".join(lines))
