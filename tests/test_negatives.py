@@ -98,7 +98,7 @@ def test_a_verdict_that_was_taken_back_pushes_nobody(opened: Opener, always: Alw
 @pytest.mark.parametrize("negatives", [True, False])
 def test_a_document_that_is_always_in_the_way_is_learned_to_be_wrong(opened: Opener, negatives: bool) -> None:
     """Nobody shares a right document, so that only what was wrong can be learned for questions yet to come."""
-    memory = opened(encoder="bm25", policy={"name": "guarded", "negatives": negatives})
+    memory = opened(encoder="bm25", policy={"name": "guarded", "negatives": negatives, "lens": "none"})
     memory.add([{"id": f"d{n}", "text": f"leaf{n} tree with many other words to read"} for n in range(60)])
     memory.add([{"id": "magnet", "text": "please wait here with these words"}])
     for number in range(40):
