@@ -151,11 +151,11 @@ class CrossFit:
     def choose(self) -> Choice:
         """The best choice. First without a lens, then with demotion of wrong documents; then with every lens; then with
         the best lenses, every step, and a gate or none."""
-        plain = self._try_decay(self._try_demotion(self._populate(self._grid).choose_openly(_gated)))
+        plain = self._try_decay(self._try_demotion(self._populate(self._grid).choose_openly(_has_gate)))
         lenses = self._best_lenses(plain)
         moves = [plain, *(self._beside_lens(one, plain) for one in lens_grid() if one.step in self._steps)]
         with_lens = chain(*(self._add_lens(lens, moves) for lens in lenses))
-        return self._populate_beside(plain, with_lens).choose_openly(_gated) if lenses else plain
+        return self._populate_beside(plain, with_lens).choose_openly(_has_gate) if lenses else plain
 
     def _populate_beside(self, plain: Choice, others: Iterable[Choice]) -> Populations[Choice]:
         """What they mean to the queries that chose: the newer ones, where older lessons lose weight."""
@@ -265,7 +265,7 @@ class CrossFit:
         )
 
 
-def _gated(choice: Choice) -> bool:
+def _has_gate(choice: Choice) -> bool:
     return choice.sharpness > 0
 
 

@@ -78,13 +78,6 @@ class LensTrainer(ABC):
     def _folds(self) -> Numbers:
         return np.array([fold_of(name) for name in self._relevant], np.int64)
 
-    @cached_property
-    def anchors(self) -> Keys:
-        """Base keys of some documents, chosen by their numbers alone."""
-        live = self._retriever.documents
-        found: Keys = self._retriever.base.fetch(sample_numbers(live[live <= self.last_anchor], ANCHORS))
-        return found
-
 
 class DenseLensTrainer(LensTrainer):
     usual = 0.5
@@ -108,9 +101,16 @@ class DenseLensTrainer(LensTrainer):
         return np.array([at for at, name in enumerate(self._relevant) if name in chosen], np.int64)
 
     @cached_property
+    def _anchors(self) -> Keys:
+        """Base keys of some documents, chosen by their numbers alone."""
+        live = self._retriever.documents
+        found: Keys = self._retriever.base.fetch(sample_numbers(live[live <= self.last_anchor], ANCHORS))
+        return found
+
+    @cached_property
     def _ways(self) -> Ways:
         targets = np.stack([_mean(self._base.vectors, rows, grades) for rows, grades in self._relevant.values()])
-        anchors = self.anchors.block.vectors.reshape(-1, self._queries.shape[1])
+        anchors = self._anchors.block.vectors.reshape(-1, self._queries.shape[1])
         return Ways(self._queries, targets, self._folds, self._centres, np.asarray(anchors))
 
 

@@ -238,12 +238,12 @@ def same_choice(choice: Choice, untaught: Plan) -> Plan:
 def choose_plan(populations: Populations[Plan]) -> Plan:
     """Learned fusion weights only if they are much better: they change every ranking."""
     weights = populations.untaught.weights
-    plan = populations.only(lambda plan: plan.weights == weights).choose_openly(_gated)
+    plan = populations.only(lambda plan: plan.weights == weights).choose_openly(_has_gate)
     other = populations.only(lambda plan: plan.weights != weights).choose()
     expected = populations.expected
     return other if errors_behind(expected[other], expected[plan]) > MUCH_BETTER else plan
 
 
-def _gated(plan: Plan) -> bool:
+def _has_gate(plan: Plan) -> bool:
     """Whether a gate limits what some retriever learned."""
     return any(one.sharpness for one in plan.choices)
