@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from conftest import Dataset, Opener
 
 import evokey
+from evokey.evolution.evaluation import Evaluation
 from evokey.evolution.ndcg import ndcg
-from evokey.evolution.plans import Plan, PlanOutcomes
+from evokey.evolution.nearness import EVERY_QUESTION
+from evokey.evolution.plans import Plan, PlanOutcomes, PlanScorer
 from evokey.types import Choice
 
 Grades = dict[str, dict[str, Any]]
@@ -107,3 +109,50 @@ def test_a_plan_acts_near_taught_queries_alone_and_its_weights_nearer_still() ->
     plan = weighed._replace(threshold=0.3)
     assert scored.of([plan], untaught)[plan].tolist() == pytest.approx([0.1, 0.2, 0.3, 0.3])
     assert scored.of([moved], untaught)[moved].tolist() == pytest.approx([0.2] * 4)
+
+
+class Scorer:
+    """Says what one plan brings to held-out queries, given how near these are to a taught one."""
+
+    untaught = Plan((Choice(),), (1.0,))
+    plan = Plan((Choice(step=1.0),), (1.0,))
+    nearness, thresholds, low_thresholds = object(), (EVERY_QUESTION, 0.2, 0.3, 0.6, 0.95), (0.2, 0.3)
+    untouched, newer = 1.0, None
+
+    def __init__(self, related: list[tuple[float, float]], unrelated: list[tuple[float, float]]) -> None:
+        """Pairs of a nearness and what the plan brings."""
+        self.related = np.arange(len(related) + len(unrelated)) < len(related)
+        near, gain = (np.array(one) for one in zip(*related, *unrelated, strict=True))
+        self._near, self._gain = near.astype(np.float32), gain
+
+    def held_out(self, plans: object, *, as_unrelated: bool = False) -> PlanOutcomes:
+        base = np.full(len(self._gain), 0.5)
+        gain = 0.0 if as_unrelated else self._gain
+        return PlanOutcomes({self.untaught: base, self.plan: base + gain}, self._near)
+
+    def taught(self, plans: object) -> PlanOutcomes:
+        return PlanOutcomes({self.untaught: np.full(9, 0.5), self.plan: np.ones(9)})
+
+    rewordings = protected = taught
+
+    def traffic(self, plans: object) -> None:
+        """Nothing else was searched."""
+
+    def narrow(self) -> float:
+        evaluation = Evaluation(cast("PlanScorer", self), [self.untaught, self.plan])
+        return evaluation.narrow(self.plan).threshold
+
+
+def test_a_reach_is_as_small_as_keeps_what_held_out_queries_gain() -> None:
+    assert Scorer([(0.8, 0.2)] * 20, [(0.4, 0.0)] * 20).narrow() == 0.6
+    assert Scorer([(0.8, 0.2)] * 10 + [(0.4, 0.2)] * 10, [(0.4, 0.0)] * 20).narrow() == 0.3
+
+
+def test_a_reach_does_not_take_from_unrelated_queries_what_they_gain() -> None:
+    related = [(0.8, 0.2)] * 15 + [(0.4, -0.2)] * 5
+    assert Scorer(related, [(0.4, 0.1)] * 10 + [(0.8, -0.05)] * 10).narrow() == 0.3
+    assert Scorer(related, [(0.4, -0.05)] * 10 + [(0.8, 0.1)] * 10).narrow() == 0.6
+
+
+def test_no_plan_acts_on_questions_farther_than_almost_all_taught_queries_are_from_each_other() -> None:
+    assert Scorer([(0.1, 0.2)] * 20, [(0.1, 0.2)] * 20).narrow() == 0.2

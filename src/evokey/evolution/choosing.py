@@ -26,11 +26,10 @@ HARM = 6.0
 """The weight of what unrelated queries lose: they have nothing to gain."""
 FEW_UNRELATED = 20
 """With so many unrelated held-out queries, these and simulated ones are trusted alike."""
-AS_GOOD, MUCH_BETTER = 0.5, 3.0
-"""In standard errors: how far behind the best still counts as good as the best, and how far ahead counts as much
-better."""
+MUCH_BETTER = 3.0
+"""In standard errors."""
 TAUGHT_TOLERANCE = 0.01
-"""What taught queries may lose among choices that count as equal."""
+"""What taught queries may lose by a choice that helps other wordings."""
 UNGATED_LOSS = 0.01
 """The share of their nDCG that held-out queries may lose, where none of them is related to a lesson, so that there is
 no gate."""
@@ -125,15 +124,14 @@ class Populations(Generic[T]):
         1. It is expected to help, and held-out queries lose almost nothing.
         2. Of these choices, those that give the taught queries most of what any of them gives, as they were asked and
            in other words.
-        3. Of these, the choices that are as good as the best for the expected queries (within the noise), and of these
-           the best for the taught queries; then the best for the expected queries.
+        3. Of these, the best for the expected queries.
         """
         own = {choice: float(scores.mean()) for choice, scores in self.taught.items() if choice in self.held_out}
         harmless = [choice for choice in self.held_out if choice == self.untaught or self._harmless(choice)]
         again = {choice: float(self.rewordings[choice].sum()) for choice in harmless}
         faithful = _with_gain(harmless, again, self.untaught, REWORDED_GAIN)
-        equals = _best(_with_gain(faithful, own, self.untaught, TAUGHT_GAIN), self.expected, own)
-        return max(equals, key=lambda choice: float(self.expected[choice].mean()))
+        recalling = _with_gain(faithful, own, self.untaught, TAUGHT_GAIN)
+        return max(recalling, key=lambda choice: float(self.expected[choice].mean()))
 
     def choose_openly(self, gated: Callable[[T], bool]) -> T:
         """The best choice; where held-out queries say nothing about what lessons bring, rather one without a gate, if
@@ -167,14 +165,6 @@ def _with_gain(choices: Sequence[T], own: Mapping[T, float], untaught: T, share:
     """Those that give this share of what any of them gives."""
     enough = own[untaught] + share * (max(own[choice] for choice in choices) - own[untaught])
     return [choice for choice in choices if own[choice] >= enough]
-
-
-def _best(choices: Sequence[T], expected: Outcomes[T], own: Mapping[T, float]) -> list[T]:
-    """Those that are as good as the best for the expected queries, and of these the best for taught queries."""
-    best = max((expected[choice] for choice in choices), key=lambda scores: float(scores.mean()))
-    near = [choice for choice in choices if errors_behind(best, expected[choice]) <= AS_GOOD]
-    most = max(own[choice] for choice in near)
-    return [choice for choice in near if own[choice] >= most - TAUGHT_TOLERANCE]
 
 
 def safe_choices(protected: Outcomes[T], untaught: T) -> list[T]:

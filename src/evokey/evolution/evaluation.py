@@ -84,20 +84,26 @@ class Evaluation:
         return found if self._among is None else found.among(self._among)
 
     def narrow(self, plan: Plan) -> Plan:
-        """The same plan, acting on as few questions as possible while most of the expected gain is kept. Taught
-        questions kept as keys that bring nobody anything act near taught queries anyway."""
+        """The same plan, acting on as few questions as possible while most of its gain is kept: for held-out queries,
+        and for these with what unrelated ones lose. In any case it does not act on questions that are farther than
+        almost all taught ones are from each other: nothing is known of these. Taught questions kept as keys that bring
+        nobody anything act near taught queries anyway."""
         thresholds = (one for one in self._scorer.thresholds[:-1] if one > plan.threshold)
         narrower = [plan._replace(threshold=threshold) for threshold in thresholds]
         known = self._populate([plan, *narrower])
         gain = {one: float((known.held_out[one] - known.held_out[self._untaught]).mean()) for one in (plan, *narrower)}
+        worth = {one: known.expect_held_out(one) for one in (plan, *narrower)}
         if known.blind or gain[plan] <= 0:  # simulated rewordings are nearer to what was taught than real ones
             narrower = [one for one in narrower if one.threshold in self._scorer.low_thresholds]
-            gain = {one: float(known.expected[one].mean()) for one in (plan, *narrower)}
+            gain = worth = {one: float(known.expected[one].mean()) for one in (plan, *narrower)}
         if plan == self._untaught or (plan.only_taught_keys and gain[plan] <= 0):
             return plan
 
         def keeps_enough(one: Plan) -> bool:
-            return gain[one] >= KEPT_GAIN * max(gain[plan], 0.0) and self._is_safe(one)
+            if one.threshold == self._scorer.low_thresholds[0]:
+                return self._is_safe(one)
+            enough = gain[one] >= KEPT_GAIN * max(gain[plan], 0.0)
+            return enough and worth[one] >= min(KEPT_GAIN * worth[plan], worth[plan]) and self._is_safe(one)
 
         return max([plan, *filter(keeps_enough, narrower)], key=lambda one: one.threshold)
 
