@@ -104,6 +104,7 @@ def test_wordllama_scores_are_cosines(opened: Opener) -> None:
 
 def test_the_k_best_are_the_first_of_all_whatever_k(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evokey.scoring.postings.KEPT", 2)  # postings go and are made again all the while
+    monkeypatch.setattr("evokey.scoring.postings.FEWEST_KEPT", 0)
     memory = opened(encoder="bm25")
     chance = random.Random(1)
     made = [{"id": str(n), "text": " ".join(chance.choices(WORDS, k=1 + n % 9))} for n in range(4000)]

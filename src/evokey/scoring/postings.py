@@ -14,8 +14,8 @@ from evokey.scoring.block import NO_NUMBERS
 from evokey.scoring.inverted import Inverted, Weighting
 from evokey.types import Numbers, Scores
 
-KEPT = 32
-"""Postings kept worked out, as a multiple of the rows: 16 bytes each. Beyond that they are made again."""
+KEPT, FEWEST_KEPT = 32, 1 << 17
+"""Postings kept worked out, as a multiple of the rows, and at least: 16 bytes each. Beyond that they are made again."""
 LEAST = 16
 """What a term is counted for beside its rows, so that terms without any do not pile up."""
 
@@ -65,7 +65,7 @@ class Postings:
         self._alive = np.ones(self._starts[-1], bool)
         self._alive[dead] = False
         self._kept: dict[str, Posting] = {}
-        self._room = KEPT * self._starts[-1]
+        self._room = max(KEPT * self._starts[-1], FEWEST_KEPT)
         self._keeping = threading.Lock()
 
     def at(self, average: float) -> Postings:
