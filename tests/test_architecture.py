@@ -14,7 +14,7 @@ from evokey.errors import UnknownComponent
 
 SOURCE = Path(evokey.__file__).parent
 ORDER = [
-    ["types", "errors", "http", "filters"],
+    ["types", "errors", "once", "http", "filters"],
     ["postgres"],
     ["scoring"],
     ["protocols", "registry", "erasure"],

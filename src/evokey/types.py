@@ -22,7 +22,6 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -135,14 +134,14 @@ class Hit:
     epoch: int | None = None
     """The epoch that brought it, where the hits of two were interleaved; None: both did."""
 
-    @cached_property
+    @property
     def passage(self) -> Passage:
         """The part of the document that answers the query: that of its best key, where it has several, or the best part
         of its text."""
         if self.locate is None:
             return Passage(self.document.text, 0, len(self.document.text), "")
         found = self.locate()
-        object.__setattr__(self, "locate", lambda: found)  # what found it holds the index as it was
+        object.__setattr__(self, "locate", lambda: found)  # found once; and what found it holds the index as it was
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evokey
+from evokey.encoders.bm25 import BM25
 from evokey.search import passages
-from evokey.types import Document, Hit
+from evokey.types import Document, Hit, Passage
 
 FILLER = {
     name: f"{name} fills the page with words that nobody asks for. " * 30 for name in ("Oak", "Elm", "Ash", "Fir")
@@ -138,3 +141,73 @@ def test_windows_are_compared_by_words_where_encoding_costs(opened: Opener) -> N
     scores = passages.by_words("red fish", ["a blue fish", "a red bird", "a red fish", "nothing"])
     assert scores.argmax() == 2 and scores[3] == 0
     assert passages.by_words("zzz", ["a", "b"]).tolist() == [0, 0]
+
+
+class Counting:
+    """BM25 that notes what it is given to encode."""
+
+    kind, cost, identity = "sparse", "nothing", "counting"
+
+    def __init__(self) -> None:
+        self._inner, self.encoded = BM25(), list[str]()
+
+    def documents(self, texts: Any) -> Any:
+        self.encoded += texts
+        return self._inner.documents(texts)
+
+    def queries(self, texts: Any) -> Any:
+        return self._inner.queries(texts)
+
+    def pivots(self, lengths: Any, average: float) -> Any:
+        return self._inner.pivots(lengths, average)
+
+    def idf(self, documents: int, frequency: int) -> float:
+        return self._inner.idf(documents, frequency)
+
+
+def test_a_document_is_cut_and_encoded_once_however_many_queries_find_it(opened: Opener) -> None:
+    encoder = Counting()
+    memory = opened(encoder=encoder, keys="full")
+    memory.add([TREES, *OTHERS])
+    first = memory.search("squirrels")[0].passage
+    encoded = len(encoder.encoded)
+    second = memory.search("beetles")[0].passage
+    assert (first.where[:3], second.where[:3]) == ("Oak", "Elm")
+    assert len(encoder.encoded) == encoded
+
+
+def test_a_document_that_was_replaced_is_cut_anew(opened: Opener) -> None:
+    memory = opened(encoder="bm25", keys="full")
+    memory.add([TREES, *OTHERS])
+    assert memory.search("squirrels")[0].passage.where.startswith("Oak")
+    memory.add([Document("trees.md", TREES.text.replace("## Oak", "## Beech"), "Trees")])
+    assert memory.search("squirrels")[0].passage.where.startswith("Beech")
+
+
+def test_of_cut_documents_the_last_used_ones_are_kept(opened: Opener) -> None:
+    retrievers = opened(encoder="bm25", keys="full").index.retrievers
+    cuts = passages.Cuts(most=100)
+    first, second, third = (Document(str(number), str(number) * 40) for number in range(3))
+    kept = [cuts.get(retrievers, number, one) for number, one in enumerate((first, second))]
+    assert cuts.get(retrievers, 0, first) is kept[0]
+    cuts.get(retrievers, 2, third)
+    assert cuts.get(retrievers, 0, first) is kept[0]
+    assert cuts.get(retrievers, 1, second) is not kept[1]
+
+
+def test_a_passage_is_found_while_another_one_is_being_looked_for() -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def slowly() -> Passage:
+        begun.set()
+        assert end.wait(30)
+        return Passage("slow", 0, 4, "")
+
+    slow, fast = (Hit(id, 1.0, TREES, locate) for id, locate in (("a", slowly), ("b", lambda: Passage("", 0, 0, ""))))
+    with ThreadPoolExecutor(2) as threads:
+        waiting = threads.submit(lambda: slow.passage)
+        assert begun.wait(30)
+        assert threads.submit(lambda: fast.passage).result(30).text == ""
+        assert not waiting.done()
+        end.set()
+        assert waiting.result(30).text == "slow"

@@ -17,7 +17,7 @@ from evokey.search.fusion import FUSION_DEPTH
 from evokey.search.gate import WIDE_OPEN, Opening
 from evokey.search.index import Index
 from evokey.search.overlay import Overlay
-from evokey.search.passages import locate
+from evokey.search.passages import Cuts, locate
 from evokey.search.retriever import Retriever
 from evokey.search.view import Asked
 from evokey.types import Contribution, Document, Explanation, Numbers, Passage, Ranking, Scores, Term, Vectors, View
@@ -63,7 +63,7 @@ def explain(
 
 def _passage(asked: Asked, document: Document, number: int, views: Sequence[View]) -> tuple[Passage, str]:
     """The part of the document that answers, and why."""
-    found = locate(asked, number, document)
+    found = locate(asked, number, document, Cuts())
     overlays = [asked.view.overlays.of[one.retriever].part(number) for one in views]
     if len(found.passages) == 1:
         reason = "the document is one passage"

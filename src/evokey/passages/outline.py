@@ -8,9 +8,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from evokey.keys.structure import Block, blocks
+from evokey.once import cached_property
 from evokey.types import Document
 
 BETWEEN = " > "

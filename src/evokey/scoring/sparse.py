@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from evokey.once import cached_property
 from evokey.scoring import compiled
 from evokey.scoring.block import Arrays, Block, Found, Moved
 from evokey.scoring.inverted import Inverted, Weighting
@@ -185,13 +185,13 @@ class SparseBlock(Block[SparseQuestion]):
         """The same sums, without an inverted index: for rows that are asked a few questions, at one time."""
         if not questions:
             return []
-        weighed = self.weigh(questions[0])
-        owners, asked = np.repeat(np.arange(len(self)), np.diff(weighed.indptr)), np.zeros(len(self.terms))
+        weighed, counts = self._weigh_counts(questions[0]), self.counts
+        owners, asked = np.repeat(np.arange(len(self)), np.diff(counts.indptr)), np.zeros(len(self.terms))
         found = []
         for question in questions:
             columns, weights = self._find_terms(question)
             asked[columns] = weights
-            sums = np.bincount(owners, weighed.data * asked[weighed.indices], len(self))
+            sums = np.bincount(owners, weighed * asked[counts.indices], len(self))
             found.append(np.asarray(sums, np.float64))
             asked[columns] = 0.0
         return found
@@ -204,11 +204,15 @@ class SparseBlock(Block[SparseQuestion]):
 
     def weigh(self, question: SparseQuestion) -> sparse.csr_array:
         """The rows as they weigh beside documents of an average length."""
+        weighed = self._weigh_counts(question)
+        return sparse.csr_array((weighed, self.counts.indices, self.counts.indptr), shape=self.counts.shape)
+
+    def _weigh_counts(self, question: SparseQuestion) -> Scores:
         counts = self.counts.data.astype(np.float64)
         pivots = question.encoder.pivots(self.lengths, question.average)
         if pivots is not None:
             counts /= counts + np.repeat(pivots, np.diff(self.counts.indptr))
-        return sparse.csr_array((counts, self.counts.indices, self.counts.indptr), shape=self.counts.shape)
+        return counts
 
     def take(self, rows: Numbers) -> Self:
         taken = self.counts[rows]

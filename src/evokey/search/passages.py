@@ -9,7 +9,8 @@ lessons name passages of a document, its rows count with what they have learned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 from evokey.encoders.bm25 import BM25
 from evokey.keys.sentences import Span
 from evokey.passages import parts
+from evokey.scoring.block import Block
 from evokey.scoring.sparse import SparseBlock, SparseQuestion
 from evokey.search.fusion import LEAST_TRUST
 from evokey.search.overlay import Overlay
@@ -28,6 +30,8 @@ from evokey.types import Document, Passage, Scores
 TINY = 1e-12
 MANY = 64
 """Windows of a document above which only their words are compared: some 50,000 characters."""
+KEPT = 4_000_000
+"""Characters of the documents that stay cut and encoded: some 60 MB with what is made of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,32 +74,80 @@ def _passages(document: Document, spans: Iterable[list[Span]]) -> list[Passage]:
     return parts.windows(document) if several is None else parts.passages(document, several)
 
 
+class Cut:
+    """A document in its passages, and what encoders make of these when they are first asked."""
+
+    def __init__(self, retrievers: Sequence[Retriever], number: int, document: Document) -> None:
+        self.spans = all_row_spans(retrievers, number, document)
+        self.passages = _passages(document, self.spans)
+        self._encoded: dict[str, Block[Any]] = {}
+
+    def encode(self, retriever: Retriever) -> Block[Any]:
+        found = self._encoded.get(retriever.key_space)
+        if found is None:
+            texts = [one.text for one in self.passages]
+            found = self._encoded[retriever.key_space] = retriever.texts(texts)
+        return found
+
+
+class Cuts:
+    """Documents that were found lately stay cut and encoded: that takes most of the time of a search with passages."""
+
+    def __init__(self, most: int = KEPT) -> None:
+        """most: characters of these documents."""
+        self._kept: dict[Hashable, tuple[int, Cut]] = {}
+        """The last used one last."""
+        self._room = most
+        self._mutex = threading.Lock()
+
+    def get(self, retrievers: Sequence[Retriever], number: int, document: Document) -> Cut:
+        rows = [(one.key_space, int(one.base.sizes(np.array([number]))[0])) for one in retrievers]
+        key = (number, document.title, document.text, document.sections, *rows)
+        with self._mutex:
+            known = self._kept.pop(key, None)
+            if known is not None:
+                self._kept[key] = known
+                return known[1]
+        made = Cut(retrievers, number, document)
+        self._keep(key, len(document.text), made)
+        return made
+
+    def _keep(self, key: Hashable, size: int, cut: Cut) -> None:
+        with self._mutex:
+            if key in self._kept:
+                return
+            self._kept[key] = size, cut
+            self._room -= size
+            while self._room < 0:
+                self._room += self._kept.pop(next(iter(self._kept)))[0]
+
+
 class Locator:
     """The passages of a found document, for the query that found it. It is asked when somebody wants to know."""
 
-    def __init__(self, ask: Callable[[], Asked], number: int, document: Document) -> None:
-        self._ask, self._number, self._document = ask, number, document
+    def __init__(self, ask: Callable[[], Asked], number: int, document: Document, cuts: Cuts) -> None:
+        self._ask, self._number, self._document, self._cuts = ask, number, document, cuts
 
     def __call__(self) -> Passage:
         return self.all().best
 
     def all(self) -> Located:
-        return locate(self._ask(), self._number, self._document)
+        return locate(self._ask(), self._number, self._document, self._cuts)
 
 
-def locate(asked: Asked, number: int, document: Document) -> Located:
+def locate(asked: Asked, number: int, document: Document, cuts: Cuts) -> Located:
     """How near each passage of a document is to a query."""
     retrievers = asked.view.retrievers
-    spans = all_row_spans(retrievers, number, document)
-    found = _passages(document, spans)
+    cut = cuts.get(retrievers, number, document)
+    found = cut.passages
     if len(found) == 1:
         return Located(found, np.ones(1))
     places, total = [(one.start, one.end) for one in found], np.zeros(len(found))
-    for retriever, question, own in zip(retrievers, asked.questions, spans, strict=True):
+    for retriever, question, own in zip(retrievers, asked.questions, cut.spans, strict=True):
         overlay = asked.view.overlays.of[retriever.name].part(number)
         by_rows = own == places
         scores = (
-            _row_scores(retriever, question, number, overlay) if by_rows else _text_scores(retriever, question, found)
+            _row_scores(retriever, question, number, overlay) if by_rows else _text_scores(retriever, question, cut)
         )
         if scores is not None:
             weight = asked.view.overlays.weights.get(retriever.name, 1.0)
@@ -111,11 +163,13 @@ def _row_scores(retriever: Retriever, question: Any, number: int, overlay: Overl
     return np.where(np.isfinite(scores), scores, -1.0)
 
 
-def _text_scores(retriever: Retriever, question: Any, found: Sequence[Passage]) -> Scores | None:
+def _text_scores(retriever: Retriever, question: Any, cut: Cut) -> Scores | None:
     """None where it cannot tell without cost."""
-    if retriever.cost != "nothing" or not retriever.reads_text or (retriever.kind != "sparse" and len(found) > MANY):
+    many = retriever.kind != "sparse" and len(cut.passages) > MANY
+    if retriever.cost != "nothing" or not retriever.reads_text or many:
         return None
-    return np.asarray(retriever.texts([one.text for one in found]).scores(question), np.float64)
+    (scores,) = cut.encode(retriever).scores_of_each([question])
+    return np.asarray(scores, np.float64)
 
 
 def _share(scores: Scores) -> Scores:

@@ -17,7 +17,7 @@ from evokey.passages.reading import excerpt, reading_limit
 from evokey.protocols import Reranker
 from evokey.search.grouping import by_passage, fold
 from evokey.search.index import Index
-from evokey.search.passages import Locator
+from evokey.search.passages import Cuts, Locator
 from evokey.search.view import Asked, View
 from evokey.types import Document, Expansion, Hit, Numbers, Ranking, Vectors
 
@@ -68,6 +68,7 @@ class Searcher:
     ledger: Ledger
     reranker: Reranker | None
     chance: np.random.Generator = field(default_factory=np.random.default_rng)
+    cuts: Cuts = field(default_factory=Cuts)
 
     def search(self, asked: Request) -> list[Hit]:
         show, depth = asked.show, self._depth(asked.k)
@@ -134,7 +135,7 @@ class Searcher:
     def _find(self, rank: Callable[[], Ranked], *, filtered: bool = False) -> list[Hit]:
         best, ask, documents = self._fetch(rank, filtered=filtered)
         return [
-            Hit(document.id, score, document, Locator(ask, number, document))
+            Hit(document.id, score, document, Locator(ask, number, document, self.cuts))
             for number, score in zip(best.numbers.tolist(), best.scores.tolist(), strict=True)
             if (document := documents.get(number)) is not None
         ]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evokey.once import cached_property
 from evokey.scoring.block import NO_NUMBERS, Found
 from evokey.scoring.dense import DenseBlock, DenseQuestion
 from evokey.stores.flat import FlatRows

@@ -6,13 +6,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import count
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evokey.once import cached_property
 from evokey.scoring.block import NO_NUMBERS, Block, Found, Keys, ordinals
 from evokey.types import Numbers, Ranking, Scores
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from evokey.once import cached_property
 from evokey.scoring import compiled
 from evokey.scoring.block import NO_NUMBERS
 from evokey.scoring.postings import Counted, Held, Postings
@@ -193,7 +193,7 @@ class SparseScan(Scan):
         return self._postings.held(self._question.terms, self._question.weights)
 
     @cached_property
-    def _scores(self) -> Scores:  # type: ignore[override]
+    def _scores(self) -> Scores:
         """Dead rows are in no posting: they lie at the floor."""
         return self._postings.summed(self._held)
 
