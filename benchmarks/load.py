@@ -8,7 +8,8 @@ capacity: 50 clients, each sending its next request when it has the answer. Then
 the moment a request was due. One request in ten is feedback, the others search. In the end, every lesson that was
 acknowledged must be in the memory.
 
-The overhead is that of one search after another over HTTP, beside Memory.search in one process, on the same queries.
+The overhead is that of one search after another over HTTP, beside Memory.search in one process, on the same queries:
+the first time that they are asked, when documents are not cut into passages yet, and the second time.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Connection:
         )
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def post(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+    async def post(self, path: str, body: dict[str, Any]) -> tuple[int, bytes]:
         if self._streams is None or self._streams[0].at_eof():  # the service closes connections that are idle
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
@@ -73,9 +74,9 @@ class Connection:
         writer.write(
             f"POST {BASE}{path} HTTP/1.1\r\n{self._head}\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data
         )
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-        length = int(head.partition("content-length: ")[2].split("\r\n")[0])
-        return int(head.split()[1]), json.loads(await reader.readexactly(length))
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(head.partition(b"content-length: ")[2].split(b"\r\n")[0])
+        return int(head[9:12]), await reader.readexactly(length)
 
     def close(self) -> None:
         if self._streams is not None:
@@ -108,7 +109,7 @@ class Load:
         if status >= 400:
             self.log.errors.append(f"{status}")
         elif teach:
-            self.log.lessons.append(told["lessons"][0]["number"])
+            self.log.lessons.append(json.loads(told)["lessons"][0]["number"])
 
     async def closed(self, seconds: float) -> float:
         """Each client sends when it has the answer; returns requests per second."""
@@ -177,18 +178,23 @@ def main() -> None:
     print(said.out.read_text())
 
 
-def time_direct(memory: evokey.Memory, queries: list[str]) -> float:
-    """Median seconds of Memory.search, with the passages that the service tells."""
-    times = []
-    for query in queries[:300]:
-        began = time.perf_counter()
-        for hit in memory.search(query, 10):
-            _ = hit.passage
-        times.append(time.perf_counter() - began)
-    return float(np.median(times))
+def time_direct(memory: evokey.Memory, queries: list[str]) -> tuple[float, float]:
+    """Median seconds of Memory.search, with the passages that the service tells: the first time, and again."""
+    found = []
+    for _ in range(2):
+        times = []
+        for query in queries[:300]:
+            began = time.perf_counter()
+            for hit in memory.search(query, 10):
+                _ = hit.passage
+            times.append(time.perf_counter() - began)
+        found.append(float(np.median(times)))
+    return found[0], found[1]
 
 
-async def run(at: Path, questions: list[tuple[str, dict[str, float]]], seconds: float, direct: float) -> dict[str, Any]:
+async def run(
+    at: Path, questions: list[tuple[str, dict[str, float]]], seconds: float, direct: tuple[float, float]
+) -> dict[str, Any]:
     key = KeyRing(at).create(Key("load", frozenset({"teach"}), rate=1e6))
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
@@ -212,7 +218,8 @@ async def run(at: Path, questions: list[tuple[str, dict[str, float]]], seconds: 
         await load_.open(capacity / 2, seconds, watch)
         log = load_.log
         return {
-            "overhead": {"memory_ms": 1e3 * direct, "http_ms": 1e3 * over_http, "more_ms": 1e3 * (over_http - direct)},
+            "overhead": {when: {"memory_ms": 1e3 * one, "http_ms": 1e3 * http, "more_ms": 1e3 * (http - one)}
+                         for when, one, http in zip(("first", "again"), direct, over_http, strict=True)},
             "capacity_per_second": capacity,
             "open_loop": {"seconds": seconds, "rate": capacity / 2, "clients": CLIENTS, "errors": len(log.errors),
                           "kinds": sorted(set(log.errors)), "waited": log.waited, "search": percentiles(log.searches),
@@ -240,14 +247,17 @@ async def wait_until_up(port: int) -> None:
     raise SystemExit("the service does not start")
 
 
-async def time_http(port: int, key: str, queries: list[str]) -> float:
-    connection, times = Connection(port, key), []
-    for query in queries[:300]:
-        began = time.perf_counter()
-        await connection.post("/search", {"query": query, "k": 10})
-        times.append(time.perf_counter() - began)
+async def time_http(port: int, key: str, queries: list[str]) -> tuple[float, float]:
+    connection, found = Connection(port, key), []
+    for _ in range(2):
+        times = []
+        for query in queries[:300]:
+            began = time.perf_counter()
+            await connection.post("/search", {"query": query, "k": 10})
+            times.append(time.perf_counter() - began)
+        found.append(float(np.median(times)))
     connection.close()
-    return float(np.median(times))
+    return found[0], found[1]
 
 
 def percentiles(seconds: list[float]) -> dict[str, float]:

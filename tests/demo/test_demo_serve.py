@@ -46,6 +46,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
 
     monkeypatch.setattr(service.uvicorn, "run", ask)
     monkeypatch.setattr(service.logs, "configure", lambda: None)
+    monkeypatch.setattr(service, "avoid_pauses", lambda: None)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -25,8 +26,16 @@ LONGEST = 4_000
 """Characters of a text that are read: a mean over more words than that says little."""
 
 
-@cache
+_loading = threading.Lock()
+
+
 def _model() -> Any:
+    with _loading:  # of several threads that search first, one loads it
+        return _load()
+
+
+@cache
+def _load() -> Any:
     folder = Path(wordllama.__file__).parent
     return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
 

@@ -28,9 +28,10 @@ class Traffic:
         """A query was searched."""
         if not self._size or query in self._noted:
             return
+        since = None if self._noted else self._forgets.count  # the database is not asked while others wait
         with self._mutex:
             if not self._noted:
-                self._since = self._forgets.count
+                self._since = self._forgets.count if since is None else since
             self._noted[query] = None
             if len(self._noted) >= 2 * self._size:
                 self._noted = dict[str, int | None](_smallest(self._noted, self._size))

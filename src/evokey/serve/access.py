@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -35,8 +36,8 @@ def caller_of(request: Request) -> Key:
     check_origin(request, service.options.auth)
     if not service.options.auth:
         return OWNER
-    kind, _, said = request.headers.get("authorization", "").partition(" ")
-    key = service.keys.find(said.strip()) if kind.lower() == "bearer" else None
+    said = _shown(request)
+    key = service.keys.find(said) if said else None
     if key is None:
         raise Refusal(401, "NoKey", "show an API key: Authorization: Bearer evk_…", UNAUTHORIZED)
     request.state.key = key.name
@@ -44,6 +45,12 @@ def caller_of(request: Request) -> Key:
     if wait:
         raise Refusal(429, "TooManyRequests", f"this key may make {key.rate:g} requests a second", _after(wait))
     return key
+
+
+def _shown(request: Request) -> str:
+    """The key that a request shows; empty: none."""
+    kind, _, said = request.headers.get("authorization", "").partition(" ")
+    return said.strip() if kind.lower() == "bearer" else ""
 
 
 def check_origin(request: Request, auth: bool) -> None:
@@ -134,10 +141,17 @@ def require(scope: str, *, whole: bool = False) -> Callable[..., Access]:
     """A dependency: a caller who has this scope in the collection that the path names. whole: and no filter, because
     the route tells of everybody's questions."""
 
-    def access(
+    async def access(
         request: Request,
         collection: Annotated[str, Path(description="Name of the collection.", examples=["default"], max_length=63)],
     ) -> Access:
+        service = service_of(request)
+        known = not service.options.auth or service.keys.knows(_shown(request))
+        if known and collection in service.collections.open_ones():
+            return admit(request, collection)
+        return await service.threads.admit(partial(admit, request, collection))
+
+    def admit(request: Request, collection: str) -> Access:
         key, service = caller_of(request), service_of(request)
         check_scope(key, scope)
         if ALL not in key.collections and collection not in key.collections:

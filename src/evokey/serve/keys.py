@@ -11,9 +11,11 @@ import json
 import re
 import secrets
 import sqlite3
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,8 @@ class Act:
 class KeyRing:
     def __init__(self, folder: Path, *, now: Callable[[], float] = time.time) -> None:
         self._path, self._now = folder / FILE, now
+        self._mutex = threading.Lock()
+        self._file: sqlite3.Connection | None = None
         self._found: dict[str, tuple[Key, float]] = {}
         """Keys that were shown lately, by the hash of what was shown, and until when that is believed."""
         with self._open() as file:
@@ -140,6 +144,11 @@ class KeyRing:
         expired = known is not None and known.expires is not None and known.expires <= self._now()
         return None if expired else known
 
+    def knows(self, said: str) -> bool:
+        """Whether `find` need not look into the file."""
+        known, until = self._found.get(_hash(said), (None, 0.0))
+        return known is not None and until > self._now()
+
     def _look_up(self, said: str) -> Key | None:
         start, _, rest = said.partition("_")
         name, _, secret = rest.partition("_")
@@ -174,11 +183,15 @@ class KeyRing:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """A connection for one act: threads and processes share the file."""
+        """The connection of this process, for one act at a time. It stays open: to close the last one costs a
+        checkpoint."""
         try:
-            with closing(sqlite3.connect(self._path, timeout=10, isolation_level=None)) as file:
-                file.execute("PRAGMA synchronous = NORMAL")  # a power cut may cost the last lines of the audit log
-                yield file
+            with self._mutex:
+                if self._file is None:
+                    self._file = sqlite3.connect(self._path, timeout=10, isolation_level=None, check_same_thread=False)
+                    weakref.finalize(self, self._file.close)
+                    self._file.execute("PRAGMA synchronous = NORMAL")  # a power cut may cost the audit log's last lines
+                yield self._file
         except sqlite3.OperationalError as error:
             raise StorageFailed(
                 f"{self._path} cannot be used ({error}); free space, or check its permissions"

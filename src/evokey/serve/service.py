@@ -15,6 +15,7 @@ from evokey.serve.learning import BackgroundLearning
 from evokey.serve.limits import DailyLessons, Pace
 from evokey.serve.metrics import Metrics
 from evokey.serve.options import Options
+from evokey.serve.threads import Threads
 from evokey.serve.tracing import Tracer
 
 log = logging.getLogger("evokey.serve")
@@ -31,6 +32,7 @@ class Service:
     learning: BackgroundLearning
     metrics: Metrics
     tracer: Tracer
+    threads: Threads = field(default_factory=Threads)
     pace: Pace = field(default_factory=Pace)
     daily: DailyLessons = field(default_factory=DailyLessons)
     _ending: threading.Event = field(default_factory=threading.Event)

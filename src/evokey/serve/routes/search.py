@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from fastapi import APIRouter
 from pydantic import BaseModel
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from evokey.errors import EvokeyError, InvalidInput
 from evokey.search.interleaving import PLACES, Team, interleave
@@ -24,9 +25,13 @@ CHANCE = np.random.default_rng()
 router = APIRouter(prefix="/v1/collections/{collection}", responses=RESPONSES)
 
 
-@router.post("/search", tags=["search"])
-def search(body: Search, access: Reader) -> Results:
+@router.post("/search", tags=["search"], response_model=Results)
+async def search(body: Search, access: Reader) -> Response:
     """The k best documents. No language model is called."""
+    return await access.service.threads.search(access.memory, partial(_search, body, access))
+
+
+def _search(body: Search, access: Access) -> Response:
     memory, where = access.memory, access.where(body.where)
     epoch, compare = (_number(memory, one) for one in (body.epoch, body.compare))
     asked: dict[str, Any] = {
@@ -43,7 +48,8 @@ def search(body: Search, access: Reader) -> Results:
             hits, other = _interleave(Team(mine, hits), Team(compare, theirs), body.k)
         span.note(hits)
     told = [HitOut.of(hit, body.text) for hit in hits]
-    return Results(query_id=_show(access, body, hits, mine, other), epoch=mine, hits=told)
+    results = Results(query_id=_show(access, body, hits, mine, other), epoch=mine, hits=told)
+    return Response(results.model_dump_json(), media_type="application/json")
 
 
 def _number(memory: Collection, named: int | str | None) -> int | None:
