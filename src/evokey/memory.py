@@ -27,7 +27,7 @@ from evokey.evolution.proposing import check_public
 from evokey.evolution.publishing import Draft, Publisher
 from evokey.filters import Where
 from evokey.forgetting.forget import Forgetter
-from evokey.forgetting.places import Weights, places
+from evokey.forgetting.places import Shelves, Weights, places
 from evokey.inspect import backup, explain, stats
 from evokey.inspect import diff as compare
 from evokey.ledger.ledger import Ledger
@@ -49,7 +49,7 @@ from evokey.search.interleaving import Team, interleave
 from evokey.search.operators import parse
 from evokey.search.retriever import GivenRetriever
 from evokey.search.searcher import Request, Searcher, Show
-from evokey.search.upkeep import keep_traffic, make_missing_keys, make_missing_keys_at_open, save_keys, watch_recall
+from evokey.search.upkeep import fill_shelves, keep_traffic, make_missing_keys, make_missing_keys_at_open, save_keys, watch_recall
 from evokey.seeding.confirming import WAYS
 from evokey.seeding.report import SeedReport
 from evokey.seeding.seeder import Seeder, SeedOptions, check_seedable
@@ -192,7 +192,8 @@ class Memory(Audience):
             self._publisher = Publisher(self.ledger, now, self.index, self.policy, self.composer, restricted)
             self.tuner = Tuner(self._publisher, revisions)
             self._candidates = Candidates(self.index, self.ledger, self._publisher)
-            kept = [*places(settings, folder, retrievers), Weights(folder, self.ledger)]
+            apart = (Weights(folder, self.ledger), Shelves(self.index, self.ledger))
+            kept = [*places(settings, folder, retrievers), *apart]
             self._forgetter = Forgetter(self.index, self.ledger, kept, self._publisher.refit_after_forget)
             self._forgetter.resume()
             make_missing_keys_at_open(self.index, self.ledger)
@@ -848,3 +849,4 @@ class Memory(Audience):
             self._check_open()
             with self.ledger.exclusive(), self._write():
                 yield
+                fill_shelves(self.index)

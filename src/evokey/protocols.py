@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Generator as Generator_
 from dataclasses import dataclass
 from pathlib import Path
@@ -251,6 +251,45 @@ class IndexingStore(Store, Protocol):
 
     def stop(self) -> None:
         """Stop what goes on in the background; whoever writes next begins it again."""
+        ...
+
+
+class Shelf(Protocol):
+    """Vectors that a store keeps under a name, beside its keys: row by row, written once, and never changed."""
+
+    def count(self) -> int:
+        """How many rows there are; −1 while they are not all there."""
+        ...
+
+    def write(self, pieces: Iterable[Vectors]) -> None:
+        """All rows, in their order, in the place of what is there."""
+        ...
+
+    def near(self, vector: Vectors, count: int) -> tuple[Numbers, Scores, float]:
+        """So many rows with the greatest inner products, the best first; and what no other row has more than: −∞ where
+        there is no other."""
+        ...
+
+    def fetch(self, rows: Numbers) -> Vectors:
+        """Some rows, in this order."""
+        ...
+
+
+@runtime_checkable
+class ShelvingStore(Store, Protocol):
+    """A store that keeps large overlays, too: on shelves, never among its keys."""
+
+    shelve_from: int
+    """Rows from which on it costs less to ask the engine than to hold and score them in every process; 0: never."""
+
+    def shelf(self, name: str) -> Shelf: ...
+
+    def shelves(self) -> list[str]:
+        """The names of all shelves, those included that are not all there."""
+        ...
+
+    def clear_shelf(self, name: str) -> None:
+        """It goes, with all that is on it."""
         ...
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from evokey.erasure import Erasure, Place
-from evokey.errors import MemoryBusy, StorageFailed
+from evokey.errors import MemoryBusy, StorageFailed, StoreFailed
 from evokey.ledger.ledger import Ledger
 from evokey.types import Forgotten
 
@@ -108,6 +108,8 @@ class Forgetter:
             reason = self._erase_everywhere(patience)
         except (OSError, sqlite3.Error, StorageFailed, MemoryBusy) as error:
             reason = f"a file cannot be changed now ({error}); the next write tries again"
+        except StoreFailed as error:
+            reason = f"a store does not answer ({error}); the next write tries again"
         if reason is not None:
             with suppress(StorageFailed, MemoryBusy):  # it is told in any case
                 self.ledger.forgets.wait(reason)

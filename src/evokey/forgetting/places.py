@@ -14,7 +14,9 @@ from evokey.erasure import PATIENCE, Erasure, Place, scrub
 from evokey.ledger.ledger import Ledger
 from evokey.llm import cached, recorded
 from evokey.registry import name_and_options
+from evokey.search.index import Index
 from evokey.search.retriever import TAUGHT, Retriever
+from evokey.search.shelving import clear_forgotten
 from evokey.settings import HUMAN, Settings
 from evokey.tuning.revisions import sweep
 from evokey.verifiers import human
@@ -58,6 +60,18 @@ class Weights:
     def forget(self, erasure: Erasure) -> None:
         """All that no epoch names: what was forgotten had a part in it, or it was never published."""
         sweep(self.folder, self.ledger.epochs.revisions)
+
+
+@dataclass(frozen=True)
+class Shelves:
+    """Overlays that stores keep: taught texts as vectors, and keys that these have moved."""
+
+    index: Index
+    ledger: Ledger
+
+    def forget(self, erasure: Erasure) -> None:
+        """All from before it was forgotten."""
+        clear_forgotten(self.index.originals, self.ledger.epochs.redacted)
 
 
 @dataclass(frozen=True)

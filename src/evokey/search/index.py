@@ -29,6 +29,7 @@ from evokey.search.fusion import Fusion
 from evokey.search.indexing import Progress, Watch, attempt, encode, named, reason
 from evokey.search.overlay import Touched
 from evokey.search.retriever import DenseRetriever, GivenRetriever, Retriever
+from evokey.search.shelving import fill_shelves, use_shelves
 from evokey.search.variants import Revise, Variants
 from evokey.search.view import Overlays, View
 from evokey.types import Epoch, Numbers
@@ -194,7 +195,12 @@ class Index:
             return state
         epoch = self._find_epoch(number)
         retrievers, known = self.with_revisions(epoch.revisions, state), state.composed.get(number)
-        return state.keep(number, known[1] if known else self._composer.compose(epoch, retrievers), retrievers)
+        if known is not None:
+            return state.keep(number, known[1], retrievers)
+        overlays = self._composer.compose(epoch, retrievers)
+        if epoch is not self.candidate:
+            overlays = use_shelves(overlays, retrievers, number, state.ground.redacted)
+        return state.keep(number, overlays, retrievers)
 
     def _find_epoch(self, number: int) -> Epoch:
         candidate = self.candidate
@@ -249,7 +255,15 @@ class Index:
             self.catch_up()
 
     def _give(self, number: int, overlays: Overlays) -> None:
+        overlays = use_shelves(overlays, self.state.retrievers, number, self.state.ground.redacted)
         self.state = self.state.keep(number, overlays, self.state.retrievers)
+
+    def fill_shelves(self) -> None:
+        """Where what was learned is much, it goes to the stores that keep that; what they have of old epochs goes. For
+        the process that publishes."""
+        state, epoch = self.state, self.epoch
+        overlays = self.view(epoch).overlays
+        fill_shelves(overlays, state.searched.get(epoch, state.retrievers), epoch, state.ground.redacted)
 
     # ---- following the ledger
 

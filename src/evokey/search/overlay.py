@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from evokey.scoring.block import NO_NUMBERS, Block, Found, Moved
 from evokey.search.gate import FIRST, NOBODY, WIDE_OPEN, Opening, Taught, leading, open_for
 from evokey.search.lens import Lens
 from evokey.types import Choice, Numbers, Ranking, Scores
+
+if TYPE_CHECKING:
+    from evokey.search.shelved import Shelved
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,8 @@ class Overlay:
     """Documents of which lessons name passages."""
     known: Taught = NOBODY
     """What the gate compares a question with."""
+    shelved: Shelved | None = None
+    """What ranks by rows that a store keeps, where they are many; base and texts are read only if they are needed."""
 
     def beside(self, restricted: Overlay | None) -> Overlay:
         """This public part, and beside it what restricted documents have learned."""
@@ -228,7 +233,7 @@ class Overlay:
         return np.asarray(touched.best(block.total(base)), np.float64)
 
     def _rank_in_one_go(self, question: Any, found: Found, k: int, opening: Opening) -> Ranking | None:
-        penalty = self._penalty(opening)
+        penalty = self.penalty_for(opening)
         several = self.touched.several
         if self.texts is None or question.asked is not None or (several and opening.share != 1.0):
             return None
@@ -241,7 +246,7 @@ class Overlay:
         moved = Moved(owners, self.pull, self.step, locality, self.norms, penalty, several, opening.share)
         return self.texts.rank_moved(question, found, moved, k)
 
-    def _penalty(self, opening: Opening) -> float | None:
+    def penalty_for(self, opening: Opening) -> float | None:
         """The penalty of taught questions kept as keys, for one question."""
         return None if self.choice.penalty is None else self.choice.penalty * opening.penalty
 
@@ -278,7 +283,7 @@ class Overlay:
 
     def _recollect(self, question: Any, opening: Opening) -> Recollection:
         """What was taught, as far as it counts for a question."""
-        penalty = self._penalty(opening)
+        penalty = self.penalty_for(opening)
         if self.texts is None or not (self.step or penalty is not None) or not opening.share:
             return Recollection(None, None)
         known: NDArray[Any] | None = opening.likeness

@@ -179,6 +179,10 @@ class Retriever(ABC):
 def search(retriever: Retriever, question: Any, k: int, overlay: Overlay, among: Numbers | None = None) -> Ranking:
     """The k best documents by base and overlay together."""
     question = overlay.turn(question)
+    if overlay.shelved is not None:
+        best = overlay.shelved.rank(retriever.base, question, k, among)
+        if best is not None:
+            return best
     (found,) = retriever.base.search([question], max(k, overlay.depth), without=overlay.all_documents, within=among)
     return overlay.rank(question, found, k, among)
 

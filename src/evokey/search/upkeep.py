@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from evokey.errors import ServiceFailed
 from evokey.ledger.ledger import Ledger
 from evokey.search.index import Index
 from evokey.search.retriever import Retriever
@@ -45,6 +46,14 @@ def save_keys(index: Index, *, force: bool = False) -> None:
         index.save(force=force)
     except OSError as error:
         log.warning("keys could not be written (%s); they stay in memory and are rebuilt when needed", str(error))
+
+
+def fill_shelves(index: Index) -> None:
+    """What was learned is in the ledger, and composed here: an engine that does not keep it loses nothing."""
+    try:
+        index.fill_shelves()
+    except ServiceFailed as error:
+        log.warning("what was learned stays in this process (%s)", str(error))
 
 
 def keep_traffic(index: Index, ledger: Ledger) -> None:

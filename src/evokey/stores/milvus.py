@@ -21,16 +21,17 @@ from evokey.scoring.block import NO_NUMBERS, Found, Keys, ordinals
 from evokey.scoring.dense import DenseBlock, DenseQuestion
 from evokey.stores.distant import DistantStore
 from evokey.stores.milvus_collection import ROWS, Collection, check_uri, token_from
+from evokey.stores.milvus_shelf import MOST, MilvusShelf, drop_shelf, list_shelves
 from evokey.stores.segments import write_synced
 from evokey.types import Numbers, Ranking
 
 LEVELS = ("Strong", "Session", "Bounded", "Eventually")
 MORE = 16
 """Rows asked for beyond k: some may be of documents that are left out, or of one document."""
-MOST = 16_384
-"""Rows that one search may find (a limit of Milvus)."""
 PUSHED = 10_000
 """A filter that lets so many documents through, or fewer, is put to Milvus; of a larger one, piece by piece."""
+SHELVE_FROM = 50_000
+"""Rows of an overlay from which on asking Milvus takes less time than scoring them here (measured)."""
 WITH_VECTORS = 200
 """Rows up to which their vectors come with the search; of more, only those that are needed are fetched."""
 NAME_FILE = "milvus.txt"
@@ -51,13 +52,18 @@ class MilvusStore(DistantStore):
         token_env: str | None = None,
         consistency: str = "Session",
         width: int = 256,
+        shelve_from: int = SHELVE_FROM,
     ) -> None:
         """uri: http://host:19530, or a file. collection: the name of the keys there; all who share them say the same.
         token_env: the environment variable that holds a token, or user:password. consistency: Milvus's level for
-        searches. width: nodes that its graph keeps in view."""
+        searches. width: nodes that its graph keeps in view. shelve_from: an overlay of so many rows goes into a
+        collection of its own; 0: none does."""
         if consistency not in LEVELS:
             raise InvalidSettings(f"store 'milvus': consistency is one of {', '.join(LEVELS)}, not {consistency!r}")
+        if shelve_from < 0:
+            raise InvalidSettings(f"store 'milvus': shelve_from is a number of rows, or 0; not {shelve_from}")
         super().__init__()
+        self.shelve_from = shelve_from
         name = _alias(space, collection)
         self._space, self._width = space, width
         self._collection = Collection(check_uri(uri), name, token_from(token_env), consistency)
@@ -140,6 +146,8 @@ class MilvusStore(DistantStore):
         self._changes += 1
 
     def _purge(self) -> None:
+        for name in self.shelves():
+            self.clear_shelf(name)
         self._collection.remove()
         self._rows.clear()
         self._dimension = None
@@ -150,6 +158,17 @@ class MilvusStore(DistantStore):
         self._collection.delete(numbers)
         self._rows.drop(numbers)
         self._changes += 1
+
+    # ---- large overlays
+
+    def shelf(self, name: str) -> MilvusShelf:
+        return MilvusShelf(self._collection, name)
+
+    def shelves(self) -> list[str]:
+        return list_shelves(self._collection)
+
+    def clear_shelf(self, name: str) -> None:
+        drop_shelf(self._collection, name)
 
     # ---- reading: there is but one state, that of now
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial, wraps
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -61,11 +61,19 @@ def token_from(variable: str | None) -> str:
     return token
 
 
+class Place(Protocol):
+    """Something in Milvus."""
+
+    uri: str
+
+    def repeat(self, work: Callable[[], Any]) -> Any: ...
+
+
 def explain(method: Method) -> Method:
     """What goes wrong in Milvus, as an error of ours."""
 
     @wraps(method)
-    def call(self: Collection, *given: Any, **named: Any) -> Any:
+    def call(self: Place, *given: Any, **named: Any) -> Any:
         try:
             return self.repeat(partial(method, self, *given, **named))
         except (MilvusException, RpcError, OSError, ValueError) as error:
@@ -82,14 +90,14 @@ class Collection:
     """What an alias names; made when the first keys come."""
 
     def __init__(self, uri: str, alias: str, token: str, level: str) -> None:
-        self.uri, self.alias, self._level, self._token = uri, alias, level, token
+        self.uri, self.alias, self.level, self._token = uri, alias, level, token
         self._connected: MilvusClient | None = None
         self._known = False
         self._next: str | None = None
         """A collection that is being filled, and is not searched yet."""
 
     @property
-    def _client(self) -> MilvusClient:
+    def client(self) -> MilvusClient:
         if self._connected is None:
             if "://" not in self.uri:  # milvus-lite logs what it does not have
                 logging.getLogger("grpc._server").setLevel(logging.CRITICAL)
@@ -101,8 +109,9 @@ class Collection:
             self._connected.close()
             self._connected = None
 
-    def repeat(self, work: Callable[[], Any]) -> Any:
-        """Once more, while a server that has just started loads what it holds."""
+    def repeat(self, work: Callable[[], Any], name: str | None = None) -> Any:
+        """Once more, while a server that has just started loads what it holds. name: of what is asked; these keys if it
+        is not said."""
         until = time.monotonic() + SECONDS
         while True:
             try:
@@ -111,7 +120,7 @@ class Collection:
                 if NOT_LOADED not in str(error.message) or time.monotonic() > until:
                     raise
             with suppress(MilvusException):
-                self._client.load_collection(self._filled)
+                self.client.load_collection(name or self._filled)
             time.sleep(PAUSE)
 
     # ---- versions
@@ -119,13 +128,13 @@ class Collection:
     def _current(self) -> str | None:
         """The collection that the alias names."""
         for name in self._versions():
-            if self.alias in self._client.list_aliases(name)["aliases"]:
+            if self.alias in self.client.list_aliases(name)["aliases"]:
                 return name
         return None
 
     def _versions(self) -> list[str]:
         form = re.compile(rf"{re.escape(self.alias)}_v(\d+)")
-        found = [name for name in self._client.list_collections() if form.fullmatch(name)]
+        found = [name for name in self.client.list_collections() if form.fullmatch(name)]
         return sorted(found, key=lambda name: int(name.rpartition("_v")[2]))
 
     @property
@@ -143,15 +152,15 @@ class Collection:
         """A new version. If there is none, it is searched at once."""
         known = self._versions()
         name = f"{self.alias}_v{int(known[-1].rpartition('_v')[2]) + 1 if known else 1}"
-        schema = self._client.create_schema(auto_id=False, enable_dynamic_field=True)
+        schema = self.client.create_schema(auto_id=False, enable_dynamic_field=True)
         schema.add_field("row", DataType.INT64, is_primary=True)
         schema.add_field("number", DataType.INT64)
         schema.add_field("vector", DataType.FLOAT_VECTOR, dim=dimension)
-        index = self._client.prepare_index_params()
+        index = self.client.prepare_index_params()
         index.add_index("vector", index_type="HNSW", metric_type="IP", params={"M": 32, "efConstruction": 128})
-        self._client.create_collection(name, schema=schema, index_params=index, consistency_level=self._level)
+        self.client.create_collection(name, schema=schema, index_params=index, consistency_level=self.level)
         if self._current() is None:
-            self._client.create_alias(name, self.alias)
+            self.client.create_alias(name, self.alias)
         else:
             self._next = name
 
@@ -161,54 +170,54 @@ class Collection:
         if self._next is None:
             return
         current, self._next = self._next, None
-        self._client.alter_alias(current, self.alias)
+        self.client.alter_alias(current, self.alias)
         for name in self._versions():
             if name != current:
-                self._client.drop_collection(name)
+                self.client.drop_collection(name)
 
     @explain
     def remove(self) -> None:
         """All versions."""
         self._next, self._known = None, False
         if self._current() is not None:
-            self._client.drop_alias(self.alias)
+            self.client.drop_alias(self.alias)
         for name in self._versions():
-            self._client.drop_collection(name)
+            self.client.drop_collection(name)
 
     # ---- rows
 
     @explain
     def upsert(self, rows: Sequence[Mapping[str, Any]]) -> None:
         for start in range(0, len(rows), BATCH):
-            self._client.upsert(self._filled, [dict(row) for row in rows[start : start + BATCH]])
+            self.client.upsert(self._filled, [dict(row) for row in rows[start : start + BATCH]])
 
     @explain
     def delete(self, numbers: Numbers) -> None:
         wanted = [*numbers.tolist(), *(-1 - numbers).tolist()]
         for start in range(0, len(wanted), BATCH):
-            self._client.delete(self._filled, filter=f"number in {wanted[start : start + BATCH]}")
+            self.client.delete(self._filled, filter=f"number in {wanted[start : start + BATCH]}")
 
     @explain
     def note(self, dimension: int, **said: str) -> None:
         """Who made the keys."""
         row = {"row": NOTE, "number": NOTE, "vector": np.zeros(dimension, np.float32), "said": json.dumps(said)}
-        self._client.upsert(self._filled, [row])
+        self.client.upsert(self._filled, [row])
 
     @explain
     def noted(self) -> dict[str, str]:
-        found = self._client.query(self._filled, ids=[NOTE], output_fields=["said"], consistency_level="Strong")
+        found = self.client.query(self._filled, ids=[NOTE], output_fields=["said"], consistency_level="Strong")
         return dict(json.loads(found[0]["said"])) if found else {}
 
     @explain
     def dimension(self) -> int | None:
-        fields = self._client.describe_collection(self._filled)["fields"]
+        fields = self.client.describe_collection(self._filled)["fields"]
         return next((int(one["params"]["dim"]) for one in fields if one["name"] == "vector"), None)
 
     @explain
     def numbers(self) -> Numbers:
         """Of all rows: the document of each; −1 − number where a document has none."""
         found: list[int] = []
-        iterator = self._client.query_iterator(
+        iterator = self.client.query_iterator(
             self._filled, filter=f"row > {NOTE}", batch_size=PAGE, output_fields=["number"], consistency_level="Strong"
         )
         while page := iterator.next():
@@ -220,10 +229,10 @@ class Collection:
     def fetch(self, numbers: Numbers, *, vectors: bool = True, strong: bool = True) -> list[dict[str, Any]]:
         """The rows of these documents, those that stand for none included."""
         fields, found = ["row", "number", *(["vector"] if vectors else [])], list[dict[str, Any]]()
-        for some in _cut([*numbers.tolist(), *(-1 - numbers).tolist()], BATCH):
-            found += self._client.query(
+        for some in cut([*numbers.tolist(), *(-1 - numbers).tolist()], BATCH):
+            found += self.client.query(
                 self._filled, filter=f"number in {some}", output_fields=fields,
-                consistency_level="Strong" if strong else self._level,
+                consistency_level="Strong" if strong else self.level,
             )  # fmt: skip
         return found
 
@@ -233,7 +242,7 @@ class Collection:
     ) -> list[dict[str, Any]]:
         """Rows near a vector, the nearest first, of these documents."""
         allowed = "" if within is None else f"number in {within.tolist()}"
-        found = self._client.search(
+        found = self.client.search(
             self.alias,
             [vector.tolist()],
             limit=limit,
@@ -241,11 +250,11 @@ class Collection:
             anns_field="vector",
             output_fields=["number", "vector"] if vectors else ["number"],
             search_params={"metric_type": "IP", "params": {"ef": max(width, limit)}},
-            consistency_level=self._level,
+            consistency_level=self.level,
         )
         return [hit["entity"] for hit in found[0]]
 
 
-def _cut(values: list[int], size: int) -> Iterator[list[int]]:
+def cut(values: list[int], size: int) -> Iterator[list[int]]:
     for start in range(0, len(values), size):
         yield values[start : start + size]
