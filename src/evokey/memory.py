@@ -49,7 +49,14 @@ from evokey.search.interleaving import Team, interleave
 from evokey.search.operators import parse
 from evokey.search.retriever import GivenRetriever
 from evokey.search.searcher import Request, Searcher, Show
-from evokey.search.upkeep import fill_shelves, keep_traffic, make_missing_keys, make_missing_keys_at_open, save_keys, watch_recall
+from evokey.search.upkeep import (
+    fill_shelves,
+    keep_traffic,
+    make_missing_keys,
+    make_missing_keys_at_open,
+    save_keys,
+    watch_recall,
+)
 from evokey.seeding.confirming import WAYS
 from evokey.seeding.report import SeedReport
 from evokey.seeding.seeder import Seeder, SeedOptions, check_seedable

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import LENS, Always, Opener, ranking
-from milvus_server import MilvusProcess
 from pymilvus import MilvusClient
 
 import evokey
 from evokey import Choice
-from evokey.errors import InvalidSettings, StoreFailed
+from evokey.errors import InvalidSettings
 from evokey.search import shelved
 from evokey.search.shelved import OnDemand, Shelved
 from evokey.stores.milvus_shelf import MilvusShelf
@@ -103,3 +101,108 @@ def test_a_shelf_gives_the_rankings_of_the_overlay_itself_to_the_bit(
     assert [view.after for view in there.explain("d3", "question 1", vector=TAUGHT[1]).views] == [
         view.after for view in own.explain("d3", "question 1", vector=TAUGHT[1]).views
     ]
+
+
+def test_a_shelf_is_taken_only_from_so_many_rows_on(opened: Opener, lite: dict[str, Any], always: Always) -> None:
+    always(CHOICES["moved keys and rows"])
+    memory = filled(opened, "kb", store={**lite, "shelve_from": 10_000})
+    teach(memory)
+    assert memory.evolve().published and shelved_by(memory) is None and shelves(lite) == []
+    with pytest.raises(InvalidSettings, match="shelve_from is a number of rows"):
+        opened("other", encoder="given", store={**lite, "shelve_from": -1})
+
+
+def test_older_epochs_stay_searchable_and_a_rollback_is_a_matter_of_which_shelf_is_asked(
+    opened: Opener, lite: dict[str, Any], always: Always
+) -> None:
+    always(CHOICES["with a gate"])
+    there, own = filled(opened, "there", store=lite), filled(opened, "own")
+    for start, end in ((0, 40), (40, 70), (70, LESSONS)):
+        for memory in (there, own):
+            teach(memory, start, end)
+            assert memory.evolve().published
+    assert len(shelves(lite)) == 3
+    for epoch in (0, 1, 2, 3):
+        assert found(there, epoch=epoch) == found(own, epoch=epoch)
+    before = found(there, epoch=2)
+    there.rollback(2)
+    assert found(there) == before
+    for at in range(3):
+        there.rollback(1 + at)
+    assert len(shelves(lite)) == 4 and found(there, epoch=1) == found(own, epoch=1)
+
+
+def test_another_process_answers_by_the_same_shelf_and_by_itself_where_it_has_gone(
+    opened: Opener, lite: dict[str, Any], always: Always, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shelved, "AGAIN", 0.0)
+    always(CHOICES["with a gate"])
+    writer = filled(opened, "kb", store=lite)
+    teach(writer)
+    writer.evolve()
+    reader, wanted = opened("kb"), found(writer)
+    one = shelved_by(reader)
+    assert found(reader) == wanted and one is not None and one.whole
+    store: Any = writer.index.originals[0].store
+    store.clear_shelf(one.name)
+    assert found(reader) == wanted and not one.whole
+    writer.evolve()  # nothing new to learn; what is missing on shelves is put there
+    assert found(reader) == wanted and one.whole
+
+
+def test_forget_leaves_nothing_of_it_in_the_engine(opened: Opener, lite: dict[str, Any], always: Always) -> None:
+    always(CHOICES["with a gate"])
+    memory, without = filled(opened, "kb", store=lite), filled(opened, "without")
+    teach(memory, 0, 50)
+    memory.evolve()
+    teach(memory, 50)
+    memory.evolve()
+    assert len(shelves(lite)) == 2
+    assert memory.forget(actor="ada").erased
+    (name,) = shelves(lite)
+    client = MilvusClient(lite["uri"])
+    rows = client.query(name, filter="row >= 0", output_fields=["vector"], limit=10_000)
+    client.close()
+    kept = {np.array(row["vector"], np.float32).tobytes() for row in rows}
+    ada, bob = ({TAUGHT[n].tobytes() for n in range(first, LESSONS, 2)} for first in (1, 0))
+    assert not kept & ada and bob <= kept
+    teach(without)
+    without.forget(actor="ada")
+    without.evolve()
+    assert found(memory) == found(without)
+    assert memory.forget(actor="bob").erased and shelves(lite) == []
+
+
+def test_a_shelf_that_a_crash_left_half_filled_is_not_used_and_goes_with_the_next_epoch(
+    opened: Opener, lite: dict[str, Any], always: Always, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    always(CHOICES["with a gate"])
+    own, memory = filled(opened, "own"), filled(opened, "kb", store=lite)
+    write = MilvusShelf.write
+
+    def die(self: MilvusShelf, pieces: Any) -> None:
+        write(self, half(pieces))
+
+    def half(pieces: Any) -> Iterator[Any]:
+        yield next(iter(pieces))[:10]
+        raise KeyboardInterrupt
+
+    for one in (own, memory):
+        teach(one, 0, 50)
+    own.evolve()
+    with monkeypatch.context() as patched:
+        patched.setattr(MilvusShelf, "write", die)
+        with pytest.raises(KeyboardInterrupt):
+            memory.evolve()
+    memory.close()
+    memory = opened("kb")
+    assert memory.epoch == 1 and len(shelves(lite)) == 1  # published, and half of it is there
+    assert found(memory) == found(own)
+    one = shelved_by(memory)
+    assert one is not None and not one.whole
+    for each in (own, memory):
+        teach(each, 50)
+        each.evolve()
+    one = shelved_by(memory)
+    assert one is not None and one.whole and found(memory) == found(own)
+    assert found(memory, epoch=1) == found(own, epoch=1)

@@ -18,11 +18,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from evokey.errors import StoreFailed
 from evokey.protocols import Shelf, Snapshot
-from evokey.scoring.block import Keys
+from evokey.scoring.block import NO_NUMBERS, ordinals
 from evokey.scoring.dense import DenseBlock, DenseQuestion
 from evokey.search.gate import FIRST, NEAREST, NOBODY, WIDE_OPEN, Opening, Taught, open_for
 from evokey.search.overlay import Overlay, Touched
@@ -32,6 +33,8 @@ ATTEMPTS, WIDER = 4, 4
 """How often a search is made again where too little was found to be sure, and how much wider each time."""
 SLACK = 1e-5
 """By how much the scores of an engine may differ from ours: its sums run in another order."""
+AHEAD = 5
+"""Documents that are read beyond k, before it is known how much counts what they learned."""
 AGAIN = 1.0
 """Seconds after which it is looked again whether a shelf is whole."""
 PIECE = 10_000
@@ -115,7 +118,7 @@ class Shelved:
 
     def write(self) -> None:
         """Put the rows on the shelf, unless they are there."""
-        self._looked = -np.inf
+        self._whole, self._looked = False, -np.inf
         if not self.whole:
             self._shelf.write(self._rows())
             self._whole = True
@@ -155,25 +158,23 @@ class Shelved:
     def _rank(
         self, base: Snapshot, question: DenseQuestion, k: int, among: Numbers | None, count: int
     ) -> Ranking | None:
-        near = self._ask(base, question, among, count)
-        opening = self._open(base, question, near, among is not None)
+        near, own = self._ask(base, question, among, count), question.self_similarity
+        read = Reading(base, self._shelf, self._moved, self._overlay, question, near.base)
+        likely = [place for place, _ in self._candidates(near, WIDE_OPEN, own, among)[: k + AHEAD]]
+        read.read(np.array(sorted(likely), np.int64), self._nearest(near))  # in one go, whatever the gate says
+        opening = self._open(base, question, near, read, filtered=among is not None)
         if opening is None:
             return None
         if not opening.share:
             return Ranking(near.base.numbers[:k], near.base.scores[:k])
-        touched = self._overlay.documents
-        left = ~np.isin(near.base.numbers, touched, assume_unique=True)
-        untouched = Ranking(near.base.numbers[left], near.base.scores[left])
-        places = self._candidates(near, opening, question.self_similarity, among)
-        best = Ranking(untouched.numbers[:k], untouched.scores[:k])
+        left = ~np.isin(near.base.numbers, self._overlay.documents, assume_unique=True)
+        best = Ranking(near.base.numbers[left][:k], near.base.scores[left][:k])
+        places = self._candidates(near, opening, own, among)
         for some in (places[:k], places[k:]):  # those that promise most, and then those that still may be among them
-            if len(best) == k:
-                some = [one for one in some if one[1] >= best.scores[-1]]
-            best = self._score(base, best, [place for place, _ in some], question, opening, k)
-        bound = self._most(near, opening, question.self_similarity)
-        if len(best) == k and best.scores[-1] >= bound:
-            return best
-        return best if bound == -np.inf else None
+            reaching = [place for place, most in some if len(best) < k or most >= best.scores[-1]]
+            best = self._score(read, best, reaching, question, opening, k)
+        bound = self._most(near, opening, own)
+        return best if bound == -np.inf or (len(best) == k and best.scores[-1] >= bound) else None
 
     def _ask(self, base: Snapshot, question: DenseQuestion, among: Numbers | None, count: int) -> Near:
         (found,) = base.search([question], count, within=among)
@@ -192,33 +193,37 @@ class Shelved:
         last = float(ranking.scores[-1]) if len(ranking) == count else -np.inf
         return Near(ranking, last, moved, bound, texts, likeness, texts_bound)
 
-    def _open(self, base: Snapshot, question: DenseQuestion, near: Near, filtered: bool) -> Opening | None:
+    def _nearest(self, near: Near) -> Numbers:
+        """The taught texts that may be the nearest of those that are about some document."""
+        known = self._overlay.known.texts
+        if not len(known):
+            return NO_NUMBERS
+        about = known[np.minimum(np.searchsorted(known, near.texts), len(known) - 1)] == near.texts
+        texts, likeness = near.texts[about], near.likeness[about]
+        least = likeness[NEAREST - 1] - 2 * SLACK if len(texts) >= NEAREST else -np.inf
+        return np.sort(texts[likeness >= least])
+
+    def _open(
+        self, base: Snapshot, question: DenseQuestion, near: Near, read: Reading, *, filtered: bool
+    ) -> Opening | None:
         """How far the gate is open; None where too few taught texts were found to tell."""
-        overlay, known = self._overlay, self._overlay.known
-        if not overlay.choice.gate_weights:
+        choice, known = self._overlay.choice, self._overlay.known
+        if not choice.gate_weights:
             return WIDE_OPEN
-        at = np.searchsorted(known.texts, near.texts)
-        at = np.minimum(at, max(len(known.texts) - 1, 0))
-        about = known.texts[at] == near.texts if len(known.texts) else np.zeros(len(near.texts), bool)
-        texts, at, likeness = near.texts[about], at[about], near.likeness[about]
-        least = likeness[NEAREST - 1] - 2 * SLACK if len(likeness) >= NEAREST else -np.inf
-        if len(texts) < len(known.texts) and least <= near.texts_bound:
+        texts, asked = self._nearest(near), question.asked or question
+        exact = np.asarray(DenseBlock(read.texts(texts)).likeness(asked), np.float64)
+        nearest = np.sort(exact)[-NEAREST:]
+        if len(texts) < len(known.texts) and (len(nearest) < NEAREST or nearest[0] - SLACK <= near.texts_bound):
             return None
-        some = likeness >= least
-        order = np.argsort(texts[some])
-        texts, at = texts[some][order], at[some][order]
-        asked = question.asked or question
-        exact = np.asarray(DenseBlock(self._fetch_texts(texts)).likeness(asked), np.float64)
-        documents = [known.documents[one] for one in at.tolist()]
+        documents = [known.documents[one] for one in np.searchsorted(known.texts, texts).tolist()]
         places = np.array(sorted(frozenset[int]().union(*documents)), np.int64)
-        scores = dict(zip(places.tolist(), self._untaught(base, places, question).tolist(), strict=True))
         untaught = np.full(int(places.max(initial=-1)) + 1, -np.inf)
-        untaught[places] = [scores[place] for place in places.tolist()]
+        untaught[places] = read.untaught(places)
         best = self._leading(base, question, near) if filtered else near.base.scores[:FIRST]
         if best is None:
             return None
         taught = Taught(np.arange(len(texts)), documents)
-        return open_for(overlay.choice, taught.signals(exact, asked.self_similarity, untaught, best))
+        return open_for(choice, taught.signals(exact, asked.self_similarity, untaught, best))
 
     def _leading(self, base: Snapshot, question: DenseQuestion, near: Near) -> Scores | None:
         """The first untaught scores: of documents that a filter lets through, and of all that have learned. None where
@@ -229,19 +234,7 @@ class Shelved:
         best = np.sort(best)[: -FIRST - 1 : -1]
         return best if best.min(initial=np.inf) >= near.base_bound else None
 
-    def _untaught(self, base: Snapshot, places: Numbers, question: DenseQuestion) -> Scores:
-        """The untaught scores of touched documents, by their places; −inf for one that has gone."""
-        numbers = self._overlay.documents[places]
-        keys, scores = base.fetch(numbers), np.full(len(numbers), -np.inf)
-        if len(keys.owners):
-            rows = keys.block.likeness(question)
-            best = Touched.of(keys.documents, keys.sizes).best(rows)
-            scores[np.searchsorted(numbers, keys.documents)] = best
-        return scores
-
-    def _candidates(
-        self, near: Near, opening: Opening, own: float, among: Numbers | None
-    ) -> list[tuple[int, float]]:
+    def _candidates(self, near: Near, opening: Opening, own: float, among: Numbers | None) -> list[tuple[int, float]]:
         """The touched documents that were found in any way, by their places, and the most that each may score; the best
         first."""
         untaught = dict(zip(near.base.numbers.tolist(), near.base.scores.tolist(), strict=True))
@@ -295,44 +288,105 @@ class Shelved:
         return ByText(by_text.indptr.astype(np.int64), places.astype(np.int64))
 
     def _score(
-        self, base: Snapshot, best: Ranking, places: Sequence[int], question: DenseQuestion, opening: Opening, k: int
+        self,
+        read: Reading,
+        best: Ranking,
+        places: Sequence[int],
+        question: DenseQuestion,
+        opening: Opening,
+        k: int,
     ) -> Ranking:
         """The k best of a ranking and of these touched documents, scored as they are in one process."""
-        if not places:
-            return best
-        part = self._part(base, np.array(sorted(places), np.int64))
-        if part is None:
+        part, likeness = read.part(np.array(sorted(places), np.int64))
+        if not len(likeness):
             return best
         numbers = np.concatenate([best.numbers, part.documents])
-        scores = np.concatenate([best.scores, part.scores(question, None, opening._replace(likeness=None))])
+        scores = np.concatenate([best.scores, part.scores(question, likeness, opening._replace(likeness=None))])
         order = np.lexsort((numbers, -scores))[:k]
         return Ranking(numbers[order], scores[order])
 
-    def _part(self, base: Snapshot, places: Numbers) -> Overlay | None:
-        """The overlay of some of the touched documents; None where all of them have gone."""
+
+class Reading:
+    """What is read for one question: how like it the rows of touched documents are, and taught texts; each once."""
+
+    def __init__(
+        self,
+        base: Snapshot,
+        shelf: Shelf,
+        moved: int,
+        overlay: Overlay,
+        question: DenseQuestion,
+        found: Ranking,
+    ) -> None:
+        """moved: rows of the shelf before the taught texts. found: documents whose scores are known."""
+        self._base, self._shelf, self._first, self._overlay, self._question = base, shelf, moved, overlay, question
+        self._texts: dict[int, Vectors] = {}
+        self._likeness: dict[int, Scores] = {}
+        """Of all rows of a document; of none if it has gone."""
+        if not overlay.touched.several:
+            scores = found.scores.astype(np.float32)[:, None]
+            self._likeness = dict(zip(found.numbers.tolist(), scores, strict=True))
+
+    def read(self, places: Numbers, texts: Numbers) -> None:
+        """All that is needed to score touched documents, by their places; and some more texts."""
+        self.likeness(places)
+        self.texts(np.union1d(texts, self._texts_of(self._rows(places))))
+
+    def texts(self, texts: Numbers) -> Vectors:
+        missing = [one for one in texts.tolist() if one not in self._texts]
+        if missing:
+            found = self._shelf.fetch(np.array(missing, np.int64) + self._first)
+            self._texts |= dict(zip(missing, found, strict=True))
+        return np.stack([self._texts[one] for one in texts.tolist()]) if len(texts) else np.zeros((0, 0), np.float32)
+
+    def likeness(self, places: Numbers) -> list[Scores]:
+        touched = self._overlay.touched
+        numbers = touched.documents[places].tolist()
+        missing = [number for number in numbers if number not in self._likeness]
+        if missing:
+            keys = self._base.fetch(np.array(missing, np.int64))
+            found = keys.block.likeness(self._question) if len(keys.owners) else np.zeros(0, np.float32)
+            parts = np.split(found, np.cumsum(keys.sizes)[:-1])
+            self._likeness |= dict.fromkeys(missing, np.zeros(0, np.float32))
+            self._likeness |= dict(zip(keys.documents.tolist(), parts, strict=True))
+        return [self._likeness[number] for number in numbers]
+
+    def untaught(self, places: Numbers) -> list[float]:
+        """Scores of documents; −∞ for one that has gone."""
+        return [float(rows.max(initial=-np.inf)) for rows in self.likeness(places)]
+
+    def part(self, places: Numbers) -> tuple[Overlay, NDArray[np.float32]]:
+        """The overlay of some touched documents, those aside that have gone; and how like the question their rows
+        are."""
         overlay, touched = self._overlay, self._overlay.touched
-        keys = _whole_keys(base.fetch(touched.documents[places]), touched)
-        here = np.searchsorted(touched.documents, keys.documents)
-        if not len(here):
-            return None
-        rows = np.concatenate([np.arange(*touched.starts[at : at + 2]) for at in here.tolist()])
-        evidence, pull = overlay.evidence[rows], overlay.pull[rows]
-        texts = np.union1d(evidence.indices, pull.indices).astype(np.int64)
-        return replace(
+        sizes, likeness = np.diff(touched.starts)[places], self.likeness(places)
+        here = np.array([len(rows) for rows in likeness], np.int64) == sizes
+        places, sizes = places[here], sizes[here]
+        rows = self._rows(places)
+        evidence, pull, texts = overlay.evidence[rows], overlay.pull[rows], self._texts_of(rows)
+        part = replace(
             overlay,
-            touched=Touched.of(keys.documents, keys.sizes),
-            base=keys.block,
+            touched=Touched.of(touched.documents[places], sizes),
+            base=DenseBlock.empty(),  # its likeness is known
             names=tuple(overlay.names[at] for at in texts.tolist()),
-            texts=DenseBlock(self._fetch_texts(texts)),
+            texts=DenseBlock(self.texts(texts)),
             evidence=_narrow(evidence, texts),
             norms=overlay.norms[rows],
             against=None if overlay.against is None else _narrow(pull, texts),
             known=NOBODY,
-            shelved=None,
         )
+        known = [rows for rows, whole in zip(likeness, here.tolist(), strict=True) if whole]
+        return part, np.concatenate([np.zeros(0, np.float32), *known])
 
-    def _fetch_texts(self, texts: Numbers) -> Vectors:
-        return self._shelf.fetch(texts + self._moved)
+    def _rows(self, places: Numbers) -> Numbers:
+        starts = self._overlay.touched.starts
+        sizes = starts[places + 1] - starts[places]
+        return np.repeat(starts[places], sizes) + ordinals(sizes)
+
+    def _texts_of(self, rows: Numbers) -> Numbers:
+        """The texts that rows were taught, or are pushed away by."""
+        evidence, pull = self._overlay.evidence[rows], self._overlay.pull[rows]
+        return np.union1d(evidence.indices, pull.indices).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -347,13 +401,6 @@ class ByText(Sequence[Sequence[int]]):
 
     def __getitem__(self, text: Any) -> Any:
         return self.places[self.starts[text] : self.starts[text + 1]].tolist()
-
-
-def _whole_keys(keys: Keys, touched: Touched) -> Keys:
-    """Without documents whose rows have changed: they are about to go."""
-    at = np.searchsorted(touched.documents, keys.documents)
-    same = keys.documents[keys.sizes == np.diff(touched.starts)[at]]
-    return keys if len(same) == len(keys.covered) else keys.take(np.isin(keys.covered, same))
 
 
 def _narrow(rows: sparse.csr_array, columns: Numbers) -> sparse.csr_array:
