@@ -793,6 +793,7 @@ class Memory(Audience):
             with storing(self._folder):
                 self.index.save(force=True)
                 self.index.background.finish()
+            fill_shelves(self.index)
 
     def backup(self, path: str | Path) -> None:
         """Copy the memory, as it is at one moment, to a new directory; others may write meanwhile. The copy is a memory

@@ -18,6 +18,7 @@ import evokey
 from evokey.errors import InvalidSettings, NotAllowed, StoreFailed
 from evokey.inspect import doctor
 from evokey.stores import milvus
+from evokey.stores.milvus_collection import Collection
 
 QUERIES = ("my colleague broke everything yesterday", "record changes", "a clean tree", "who wrote this line")
 COUNT, DIMENSIONS = 600, 16
@@ -122,6 +123,22 @@ def test_keys_of_another_encoder_or_another_memory_are_not_mixed(
     other = opened("other", encoder="given", store=store)
     assert found(other) == [[] for _ in ASKED]
     assert len(other.index.originals[0].store.snapshot) == 0
+
+
+def test_two_processes_that_write_the_first_keys_fill_one_collection(
+    opened: Opener, lite: dict[str, Any], tmp_path: Path
+) -> None:
+    memory = opened("kb", encoder="given", store={**lite, "collection": "shared"})
+    late = Collection(lite["uri"], "shared_given", "", "Strong")
+    assert not late.exists()  # and then another process is first
+    memory.add(DOCUMENTS, vectors=VECTORS)
+    late.create(DIMENSIONS, anew=False)
+    late.swap()
+    assert late._versions() == ["shared_given_v1"] and len(late.numbers()) == COUNT
+    late.client.drop_alias("shared_given")  # as one that was killed before it gave the name
+    Collection(lite["uri"], "shared_given", "", "Strong").create(DIMENSIONS, anew=False)
+    assert late._versions() == ["shared_given_v1"] and len(late.numbers()) == COUNT
+    late.close()
 
 
 def test_a_password_in_the_uri_is_refused_and_a_token_comes_from_the_environment(

@@ -1,4 +1,4 @@
-"""Large overlays on shelves of the store: the same rankings, to the bit, and nothing of them is left that should not."""
+"""Large overlays on shelves of the store: the same rankings, to the bit, and nothing is left of them that should not be."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _read_texts(retriever: Retriever, overlay: Overlay) -> Callable[[], Vectors]
 
 
 def fill_shelves(overlays: Overlays, retrievers: Sequence[Retriever], epoch: int, redacted: int) -> None:
-    """Put what an epoch has learned on the shelves that it is to answer by, and clear those away that are out of date."""
+    """Put what an epoch has learned on the shelves that it is to answer by, and clear away those out of date."""
     for one in retrievers:
         shelved = overlays.of[one.name].shelved
         if shelved is not None:

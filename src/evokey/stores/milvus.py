@@ -30,8 +30,8 @@ MORE = 16
 """Rows asked for beyond k: some may be of documents that are left out, or of one document."""
 PUSHED = 10_000
 """A filter that lets so many documents through, or fewer, is put to Milvus; of a larger one, piece by piece."""
-SHELVE_FROM = 50_000
-"""Rows of an overlay from which on asking Milvus takes less time than scoring them here (measured)."""
+SHELVE_FROM = 150_000
+"""Rows of an overlay from which on asking Milvus takes less time than scoring them here (benchmarks/shelves.py)."""
 WITH_VECTORS = 200
 """Rows up to which their vectors come with the search; of more, only those that are needed are fetched."""
 NAME_FILE = "milvus.txt"
@@ -110,7 +110,7 @@ class MilvusStore(DistantStore):
             return
         dimension = keys.block.dimension or self.dimension or 2
         if self._anew or not self._collection.exists():
-            self._collection.create(dimension)
+            self._collection.create(dimension, anew=self._anew)
             self._anew, self._dimension = False, dimension
         empty = np.setdiff1d(keys.covered, keys.owners)
         rows = keys.owners * ROWS + (ordinals(keys.sizes) if len(keys.owners) else NO_NUMBERS)

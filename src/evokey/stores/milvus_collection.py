@@ -148,10 +148,28 @@ class Collection:
         return self._known
 
     @explain
-    def create(self, dimension: int) -> None:
-        """A new version. If there is none, it is searched at once."""
+    def create(self, dimension: int, *, anew: bool) -> None:
+        """What the alias names, unless another process was first; or, anew, a version that is searched once it is
+        complete."""
+        current = self._current()
+        if current is not None and not anew:
+            return
         known = self._versions()
-        name = f"{self.alias}_v{int(known[-1].rpartition('_v')[2]) + 1 if known else 1}"
+        if current is None and known and self._dimension_of(known[-1]) == dimension:
+            name = known[-1]  # whoever made it is about to name it, or went before it did
+        else:
+            name = f"{self.alias}_v{int(known[-1].rpartition('_v')[2]) + 1 if known else 1}"
+            self._make(name, dimension)
+        if current is not None:
+            self._next = name
+            return
+        try:
+            self.client.create_alias(name, self.alias)
+        except MilvusException:
+            if self._current() is None:
+                raise
+
+    def _make(self, name: str, dimension: int) -> None:
         schema = self.client.create_schema(auto_id=False, enable_dynamic_field=True)
         schema.add_field("row", DataType.INT64, is_primary=True)
         schema.add_field("number", DataType.INT64)
@@ -159,10 +177,6 @@ class Collection:
         index = self.client.prepare_index_params()
         index.add_index("vector", index_type="HNSW", metric_type="IP", params={"M": 32, "efConstruction": 128})
         self.client.create_collection(name, schema=schema, index_params=index, consistency_level=self.level)
-        if self._current() is None:
-            self.client.create_alias(name, self.alias)
-        else:
-            self._next = name
 
     @explain
     def swap(self) -> None:
@@ -210,7 +224,10 @@ class Collection:
 
     @explain
     def dimension(self) -> int | None:
-        fields = self.client.describe_collection(self._filled)["fields"]
+        return self._dimension_of(self._filled)
+
+    def _dimension_of(self, name: str) -> int | None:
+        fields = self.client.describe_collection(name)["fields"]
         return next((int(one["params"]["dim"]) for one in fields if one["name"] == "vector"), None)
 
     @explain
