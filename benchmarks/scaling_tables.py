@@ -102,6 +102,18 @@ def million_costs() -> str:
     return table(["", ""], rows)
 
 
+def shelves() -> str:
+    rows = []
+    for one in read("shelves.json")["taught"]:
+        ways = one["seconds"]
+        rows.append(
+            [f"{one['rows']:,}", *(f"{ways[way]['p50_ms']:.1f} ms" for way in ("in the process", "on a shelf")),
+             f"{one['megabytes']:,} MB", f"{one['fill_seconds']:.0f} s", f"{one['same']:.1%}"]
+        )  # fmt: skip
+    header = ["rows", "in the process, p50", "on a shelf, p50", "vectors", "the shelf is filled in", "equal to the bit"]
+    return table(header, rows)
+
+
 def engines() -> str:
     rows = [
         [name, *(f"{share:.4f}" for share in one["overlap@10"].values()),
@@ -130,6 +142,7 @@ def shared_load() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "engines": engines,
+    "shelves": shelves,
     "shared_load": shared_load,
     "ann_libraries": ann_libraries,
     "million": million,

@@ -126,6 +126,7 @@ COMPONENTS: dict[str, dict[str, Component]] = {
         "sparse": Component("evokey.stores.sparse:SparseStore"),
         "ann": Component("evokey.stores.ann:AnnStore", "ann"),
         "milvus": Component("evokey.stores.milvus:MilvusStore", "milvus"),
+        "milvus-sparse": Component("evokey.stores.milvus_sparse:MilvusSparse", "milvus"),
         "pgvector": Component("evokey.stores.pgvector:PgVector", "postgres"),
     },
     "fusion": {

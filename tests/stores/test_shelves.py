@@ -1,4 +1,4 @@
-"""Large overlays on shelves of the store: the same rankings, to the bit, and nothing is left of them that should not be."""
+"""Large overlays on shelves of the store: the same rankings, to the bit, and nothing left of what is out of date."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import uuid
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,8 +17,8 @@ import numpy as np
 
 from evokey.errors import EncoderMismatch, InvalidSettings, StoreFailed
 from evokey.protocols import Space
-from evokey.scoring.block import NO_NUMBERS, Found, Keys, ordinals
-from evokey.scoring.dense import DenseBlock, DenseQuestion
+from evokey.scoring.block import NO_NUMBERS, Block, Found, Keys, ordinals
+from evokey.scoring.dense import DenseBlock
 from evokey.stores.distant import DistantStore
 from evokey.stores.milvus_collection import ROWS, Collection, check_uri, token_from
 from evokey.stores.milvus_shelf import MOST, MilvusShelf, drop_shelf, list_shelves
@@ -42,6 +42,8 @@ class MilvusStore(DistantStore):
     exact: ClassVar[bool] = False
     rescores: ClassVar[bool] = True
     counts: Any = None
+    _payload: ClassVar[str] = "vector"
+    """What rows are scored by."""
 
     def __init__(
         self,
@@ -66,7 +68,8 @@ class MilvusStore(DistantStore):
         self.shelve_from = shelve_from
         name = _alias(space, collection)
         self._space, self._width = space, width
-        self._collection = Collection(check_uri(uri), name, token_from(token_env), consistency)
+        sparse = "sparse" in self.kinds
+        self._collection = Collection(check_uri(uri), name, token_from(token_env), consistency, sparse=sparse)
         weakref.finalize(self, self._collection.close)
         self._dimension: int | None = None
         self._followed, self._anew = False, False
@@ -108,21 +111,34 @@ class MilvusStore(DistantStore):
         keys = keys.take(self.sizes(keys.covered) < 0)
         if not len(keys.covered):
             return
-        dimension = keys.block.dimension or self.dimension or 2
+        dimension = self._dimension_for(keys)
         if self._anew or not self._collection.exists():
             self._collection.create(dimension, anew=self._anew)
             self._anew, self._dimension = False, dimension
         empty = np.setdiff1d(keys.covered, keys.owners)
         rows = keys.owners * ROWS + (ordinals(keys.sizes) if len(keys.owners) else NO_NUMBERS)
         self._collection.upsert([
-            *({"row": int(row), "number": int(number), "vector": vector}
-              for row, number, vector in zip(rows, keys.owners, keys.block.vectors, strict=True)),
-            *({"row": int(-1 - number), "number": int(-1 - number), "vector": np.zeros(dimension, np.float32)}
+            *({"row": int(row), "number": int(number), **one}
+              for row, number, one in zip(rows, keys.owners, self._rows_of(keys.block), strict=True)),
+            *({"row": int(-1 - number), "number": int(-1 - number), "vector": self._nothing(dimension)}
               for number in empty),
         ])  # fmt: skip
-        self._collection.note(dimension, encoder=self._space.identity, writer=self._writer)
+        self._collection.note(self._nothing(dimension), encoder=self._space.identity, writer=self._writer)
         self._note(np.concatenate([keys.owners, -1 - empty]))
         self._changes += 1
+
+    def _dimension_for(self, keys: Keys) -> int | None:
+        return keys.block.dimension or self.dimension or 2
+
+    @staticmethod
+    def _rows_of(block: Any) -> Iterator[dict[str, Any]]:
+        """The fields of each row."""
+        return ({"vector": vector} for vector in block.vectors)
+
+    @staticmethod
+    def _nothing(dimension: int | None) -> Any:
+        """A vector of a row that nobody is to find."""
+        return np.zeros(dimension or 2, np.float32)
 
     def flush(self, *, force: bool = True) -> None:
         """All is in Milvus. Keys that were made anew are searched from now on."""
@@ -178,6 +194,11 @@ class MilvusStore(DistantStore):
             self._dimension = self._collection.dimension()
         return self._dimension
 
+    @property
+    def _filled(self) -> bool:
+        """Whether there is a collection to search."""
+        return self.dimension is not None
+
     def __len__(self) -> int:
         return self._rows.documents
 
@@ -203,7 +224,7 @@ class MilvusStore(DistantStore):
         rank = {number: place for place, number in enumerate(wanted.tolist())}
         rows.sort(key=lambda row: (rank[row["number"]], row["row"]))
         owners = np.array([row["number"] for row in rows], np.int64)
-        return Keys(numbers[sizes >= 0], owners, _block(rows))
+        return Keys(numbers[sizes >= 0], owners, self._block(rows))
 
     def _fetch(self, numbers: Numbers, count: int) -> list[dict[str, Any]]:
         """So many rows, which never change; where some are not there yet, after they are."""
@@ -212,35 +233,33 @@ class MilvusStore(DistantStore):
 
     def search(
         self,
-        questions: Sequence[DenseQuestion],
+        questions: Sequence[Any],
         k: int,
         *,
         without: Numbers = NO_NUMBERS,
         within: Numbers | None = None,
     ) -> list[Found]:
-        if self.dimension is None or (within is not None and not len(within)):
+        if not self._filled or (within is not None and not len(within)):
             return [Found(Ranking(NO_NUMBERS, np.zeros(0))) for _ in questions]
         return [Found(self._search(question, k, without, within)) for question in questions]
 
-    def _search(self, question: DenseQuestion, k: int, without: Numbers, within: Numbers | None) -> Ranking:
+    def _search(self, question: Any, k: int, without: Numbers, within: Numbers | None) -> Ranking:
         if within is None or len(within) > PUSHED:
             found = self._search_all(question, k, without, within)
             if found is not None or within is None:
-                return _rank(question, found or [], k)
+                return self._rank(question, found or [], k)
         allowed, rows = np.setdiff1d(within, without), list[Any]()
         for start in range(0, len(allowed), PUSHED):
             rows += self._search_pushed(question, k, allowed[start : start + PUSHED])
-        return _rank(question, rows, k)
+        return self._rank(question, rows, k)
 
-    def _search_pushed(self, question: DenseQuestion, k: int, within: Numbers) -> list[Any]:
+    def _search_pushed(self, question: Any, k: int, within: Numbers) -> list[Any]:
         """Rows of more than k documents that a filter leaves, by Milvus's order."""
         sizes = self.sizes(within)
         limit = int(min(sizes[sizes > 0].sum(), MOST, (k + MORE) * max(sizes.max(initial=1), 1)))
         return self._near(question, limit, within) if limit else []
 
-    def _search_all(
-        self, question: DenseQuestion, k: int, without: Numbers, within: Numbers | None
-    ) -> list[Any] | None:
+    def _search_all(self, question: Any, k: int, without: Numbers, within: Numbers | None) -> list[Any] | None:
         """More and more rows, until those of k documents are among them that may be found. None: there are too few."""
         limit = k + MORE if within is None else (k + MORE) * max(1, len(self._rows) // len(within))
         while True:
@@ -256,16 +275,38 @@ class MilvusStore(DistantStore):
                 return None if within is not None else [rows[at] for at in np.flatnonzero(allowed)]
             limit *= 4
 
-    def _near(self, question: DenseQuestion, limit: int, within: Numbers | None) -> list[Any]:
-        return self._collection.search(
-            question.vector, limit, within, width=self._width, vectors=limit <= WITH_VECTORS or within is not None
-        )
+    def _near(self, question: Any, limit: int, within: Numbers | None) -> list[Any]:
+        vectors = limit <= WITH_VECTORS or within is not None
+        (found,) = self._collection.search([self._asked(question)], limit, within, width=self._width, payload=vectors)
+        return found
 
-    def _with_vectors(self, question: DenseQuestion, rows: list[Any]) -> list[Any]:
-        if not rows or "vector" in rows[0]:
+    @staticmethod
+    def _asked(question: Any) -> Any:
+        """A question as Milvus is asked it."""
+        return question.vector
+
+    def _with_vectors(self, question: Any, rows: list[Any]) -> list[Any]:
+        if not rows or self._payload in rows[0]:
             return rows
         numbers = np.unique(np.array([row["number"] for row in rows], np.int64))
         return self._collection.fetch(numbers, strong=False)
+
+    @staticmethod
+    def _block(rows: Sequence[Any]) -> Block[Any]:
+        return DenseBlock(np.array([row["vector"] for row in rows], np.float32)) if rows else DenseBlock.empty()
+
+    def _rank(self, question: Any, rows: Sequence[Any], k: int) -> Ranking:
+        """The k best documents of these rows, by our own arithmetic."""
+        if not rows:
+            return Ranking(NO_NUMBERS, np.zeros(0))
+        block = self._block(rows)
+        scores = block.scores(question)
+        documents = np.array([row["number"] for row in rows], np.int64)
+        order = np.lexsort((documents, -scores))
+        order = order[scores[order] > block.floor]
+        _, first = np.unique(documents[order], return_index=True)
+        order = order[np.sort(first)][:k]
+        return Ranking(documents[order], scores[order])
 
 
 def _alias(space: Space, collection: str | None) -> str:
@@ -295,19 +336,3 @@ def _own_name(folder: Path | None) -> str:
     if not re.fullmatch(r"evokey_[0-9a-f]{12}", found):
         raise InvalidSettings(f"{path} holds no name of a collection: remove it, and the keys are made again")
     return found
-
-
-def _block(rows: Sequence[Any]) -> DenseBlock:
-    return DenseBlock(np.array([row["vector"] for row in rows], np.float32)) if rows else DenseBlock.empty()
-
-
-def _rank(question: DenseQuestion, rows: Sequence[Any], k: int) -> Ranking:
-    """The k best documents of these rows, by our own arithmetic."""
-    if not rows:
-        return Ranking(NO_NUMBERS, np.zeros(0))
-    scores = _block(rows).scores(question)
-    documents = np.array([row["number"] for row in rows], np.int64)
-    order = np.lexsort((documents, -scores))
-    _, first = np.unique(documents[order], return_index=True)
-    order = order[np.sort(first)][:k]
-    return Ranking(documents[order], scores[order])

@@ -23,7 +23,7 @@ from grpc import RpcError
 from pymilvus import DataType, MilvusClient, MilvusException
 
 from evokey.errors import InvalidSettings, StoreFailed
-from evokey.types import Numbers, Vectors
+from evokey.types import Numbers
 
 NOTE = -(1 << 62)
 """The row that says who made the keys, by which encoder."""
@@ -89,7 +89,9 @@ def explain(method: Method) -> Method:
 class Collection:
     """What an alias names; made when the first keys come."""
 
-    def __init__(self, uri: str, alias: str, token: str, level: str) -> None:
+    def __init__(self, uri: str, alias: str, token: str, level: str, *, sparse: bool = False) -> None:
+        """sparse: rows are weights of terms, by number, with the terms themselves beside them (bag)."""
+        self.sparse, self._payload = sparse, "bag" if sparse else "vector"
         self.uri, self.alias, self.level, self._token = uri, alias, level, token
         self._connected: MilvusClient | None = None
         self._known = False
@@ -148,7 +150,7 @@ class Collection:
         return self._known
 
     @explain
-    def create(self, dimension: int, *, anew: bool) -> None:
+    def create(self, dimension: int | None, *, anew: bool) -> None:
         """What the alias names, unless another process was first; or, anew, a version that is searched once it is
         complete."""
         current = self._current()
@@ -169,13 +171,17 @@ class Collection:
             if self._current() is None:
                 raise
 
-    def _make(self, name: str, dimension: int) -> None:
+    def _make(self, name: str, dimension: int | None) -> None:
         schema = self.client.create_schema(auto_id=False, enable_dynamic_field=True)
         schema.add_field("row", DataType.INT64, is_primary=True)
         schema.add_field("number", DataType.INT64)
-        schema.add_field("vector", DataType.FLOAT_VECTOR, dim=dimension)
         index = self.client.prepare_index_params()
-        index.add_index("vector", index_type="HNSW", metric_type="IP", params={"M": 32, "efConstruction": 128})
+        if self.sparse:
+            schema.add_field("vector", DataType.SPARSE_FLOAT_VECTOR)
+            index.add_index("vector", index_type="SPARSE_INVERTED_INDEX", metric_type="IP", params={})
+        else:
+            schema.add_field("vector", DataType.FLOAT_VECTOR, dim=dimension)
+            index.add_index("vector", index_type="HNSW", metric_type="IP", params={"M": 32, "efConstruction": 128})
         self.client.create_collection(name, schema=schema, index_params=index, consistency_level=self.level)
 
     @explain
@@ -212,9 +218,9 @@ class Collection:
             self.client.delete(self._filled, filter=f"number in {wanted[start : start + BATCH]}")
 
     @explain
-    def note(self, dimension: int, **said: str) -> None:
-        """Who made the keys."""
-        row = {"row": NOTE, "number": NOTE, "vector": np.zeros(dimension, np.float32), "said": json.dumps(said)}
+    def note(self, vector: Any, **said: str) -> None:
+        """Who made the keys. vector: one that says nothing."""
+        row = {"row": NOTE, "number": NOTE, "vector": vector, "said": json.dumps(said)}
         self.client.upsert(self._filled, [row])
 
     @explain
@@ -228,7 +234,7 @@ class Collection:
 
     def _dimension_of(self, name: str) -> int | None:
         fields = self.client.describe_collection(name)["fields"]
-        return next((int(one["params"]["dim"]) for one in fields if one["name"] == "vector"), None)
+        return next((int(one["params"]["dim"]) for one in fields if "dim" in one["params"]), None)
 
     @explain
     def numbers(self) -> Numbers:
@@ -245,7 +251,7 @@ class Collection:
     @explain
     def fetch(self, numbers: Numbers, *, vectors: bool = True, strong: bool = True) -> list[dict[str, Any]]:
         """The rows of these documents, those that stand for none included."""
-        fields, found = ["row", "number", *(["vector"] if vectors else [])], list[dict[str, Any]]()
+        fields, found = ["row", "number", *([self._payload] if vectors else [])], list[dict[str, Any]]()
         for some in cut([*numbers.tolist(), *(-1 - numbers).tolist()], BATCH):
             found += self.client.query(
                 self._filled, filter=f"number in {some}", output_fields=fields,
@@ -255,21 +261,25 @@ class Collection:
 
     @explain
     def search(
-        self, vector: Vectors, limit: int, within: Numbers | None, *, width: int, vectors: bool
-    ) -> list[dict[str, Any]]:
-        """Rows near a vector, the nearest first, of these documents."""
-        allowed = "" if within is None else f"number in {within.tolist()}"
+        self, vectors: Sequence[Any], limit: int, within: Numbers | None, *, width: int, payload: bool
+    ) -> list[list[dict[str, Any]]]:
+        """For each vector rows near it, the nearest first, of these documents; payload: with what scores them."""
         found = self.client.search(
             self.alias,
-            [vector.tolist()],
+            [vector if self.sparse else vector.tolist() for vector in vectors],
             limit=limit,
-            filter=allowed,
+            filter="" if within is None else f"number in {within.tolist()}",
             anns_field="vector",
-            output_fields=["number", "vector"] if vectors else ["number"],
-            search_params={"metric_type": "IP", "params": {"ef": max(width, limit)}},
+            output_fields=["number", self._payload] if payload else ["number"],
+            search_params={"metric_type": "IP", "params": {} if self.sparse else {"ef": max(width, limit)}},
             consistency_level=self.level,
         )
-        return [hit["entity"] for hit in found[0]]
+        return [[hit["entity"] for hit in hits] for hits in found]
+
+    @explain
+    def find_version(self) -> str | None:
+        """Of a server; None: it is a file."""
+        return str(self.client.get_server_version()) if "://" in self.uri else None
 
 
 def cut(values: list[int], size: int) -> Iterator[list[int]]:
