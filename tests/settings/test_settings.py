@@ -67,7 +67,7 @@ def test_every_encoder_named_becomes_a_retriever_with_the_store_that_fits(
         (
             {"store": "hnsw"},
             UnknownComponent,
-            "no store called 'hnsw'; choose one of: ann, flat, late, milvus, pgvector, sparse",
+            "no store called 'hnsw'; choose one of: ann, flat, late, milvus, milvus-sparse, pgvector, sparse",
         ),
         ({"expander": "hide"}, UnknownComponent, "no expander called 'hide'; choose one of: bge-rewriter"),
         ({"encoder": "bm25", "store": "flat"}, InvalidSettings, "'bm25' needs store 'sparse', not 'flat'"),

@@ -103,6 +103,37 @@ def test_a_shelf_gives_the_rankings_of_the_overlay_itself_to_the_bit(
     ]
 
 
+def test_documents_of_several_rows_lie_on_a_shelf_with_all_of_them(
+    opened: Opener, lite: dict[str, Any], always: Always
+) -> None:
+    always(CHOICES["demoted"])
+    words = "owl mouse star gas night day dust bird hunt tree river stone cloud light".split()
+    texts = [" ".join(words[at * n % 14] for at in range(1, 20 + n % 30)) for n in range(60)]
+    settings = {"encoder": "wordllama", "keys": {"name": "chunks", "tokens": 16, "overlap": 2}}
+    there, own = opened("there", **settings, store=lite), opened("own", **settings)
+    for memory in (there, own):
+        memory.add(evokey.Document(f"d{n}", f"{n} {text}", "", {"third": n % 3}) for n, text in enumerate(texts))
+        memory.feedback_many(
+            {
+                "query": f"{words[n % 14]} or {words[n * 5 % 14]} {n}",
+                "relevant": [f"d{n}"],
+                "irrelevant": [f"d{59 - n}"],
+            }
+            for n in range(25)
+        )
+        assert memory.evolve().published
+    one = shelved_by(there)
+    assert one is not None and one.whole
+    for query in (*words, "river and stone", "the owl hunts the mouse at night"):
+        for asked in ({}, {"where": {"third": 1}}, {"k": 30}):
+            assert ranking(there, query, **asked) == ranking(own, query, **asked)
+    (overlay,) = there.index.view().overlays.of.values()
+    assert overlay.touched.several and [block.held for block in (overlay.base, overlay.texts)] == [False, False]
+    there.delete(["d3", "d4", "d5"])
+    own.delete(["d3", "d4", "d5"])
+    assert ranking(there, "owl", k=40) == ranking(own, "owl", k=40)
+
+
 def test_a_shelf_is_taken_only_from_so_many_rows_on(opened: Opener, lite: dict[str, Any], always: Always) -> None:
     always(CHOICES["moved keys and rows"])
     memory = filled(opened, "kb", store={**lite, "shelve_from": 10_000})

@@ -345,10 +345,10 @@ class Reading:
         missing = [number for number in numbers if number not in self._likeness]
         if missing:
             keys = self._base.fetch(np.array(missing, np.int64))
-            found = keys.block.likeness(self._question) if len(keys.owners) else np.zeros(0, np.float32)
-            parts = np.split(found, np.cumsum(keys.sizes)[:-1])
             self._likeness |= dict.fromkeys(missing, np.zeros(0, np.float32))
-            self._likeness |= dict(zip(keys.documents.tolist(), parts, strict=True))
+            if len(keys.owners):
+                parts = np.split(keys.block.likeness(self._question), np.cumsum(keys.sizes)[:-1])
+                self._likeness |= dict(zip(keys.documents.tolist(), parts, strict=True))
         return [self._likeness[number] for number in numbers]
 
     def untaught(self, places: Numbers) -> list[float]:
