@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evokey.evolution.folds import FOLDS, fold_of
 from evokey.evolution.openings import CrossFitted, Gate
-from evokey.search.gate import SIGNALS, probability
+from evokey.search.gate import probability
 from evokey.types import Scores
 
 RIDGE = 1.0
@@ -86,12 +86,12 @@ def fit(signals: Scores, labels: NDArray[np.bool_]) -> Gate:
     """Logistic regression with a ridge, by Newton's method; wide open where nothing tells questions apart."""
     if not len(labels) or labels.all() or not labels.any():
         constant = 30.0 if not len(labels) or labels.all() else -30.0
-        return (constant, *([0.0] * SIGNALS))
+        return (constant, *([0.0] * signals.shape[1]))
     mean, spread = signals.mean(axis=0), signals.std(axis=0)
     scale = np.where(spread > ALIKE, spread, np.inf)
     design = np.column_stack([np.ones(len(signals)), (signals - mean) / scale])
-    ridge = RIDGE * np.r_[CONSTANT, np.ones(SIGNALS)]
-    weights = np.zeros(1 + SIGNALS)
+    ridge = RIDGE * np.r_[CONSTANT, np.ones(signals.shape[1])]
+    weights = np.zeros(1 + signals.shape[1])
     for _ in range(ROUNDS):
         guess = probability(weights, design[:, 1:])
         curvature = design.T @ (design * (guess * (1 - guess))[:, None]) + np.diag(ridge)

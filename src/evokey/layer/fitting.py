@@ -7,10 +7,11 @@ engine's own scores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
+from typing import Protocol
 
 import numpy as np
 
@@ -56,6 +57,13 @@ FEW = Choice(spread=SPREAD, step=2.0, penalty=0.1, sharpness=1.0, kernel=2.0)
 FEW_PENALTIES = (0.2, 0.1, 0.0)
 
 
+class Likeness(Protocol):
+    def __call__(self, queries: Sequence[str], *, again: bool = False) -> Scores:
+        """How like questions are to the taught ones: measures × questions × taught questions. again: they are taught
+        ones in other words, for which nobody has asked the engine."""
+        ...
+
+
 @dataclass(frozen=True)
 class Material:
     """What is learned from."""
@@ -67,16 +75,15 @@ class Material:
     depth: int
     """How many results it was asked for."""
     names: tuple[str, ...]
-    """Of the encoders."""
-    likeness: Callable[[Sequence[str]], Scores]
-    """How like questions are to the taught ones: encoders × questions × taught questions."""
+    """Of the measures of likeness: the encoders, and last the engine's results."""
+    likeness: Likeness
 
 
 class Fit:
     def __init__(self, material: Material) -> None:
         self._material, self._teaching = material, Teaching.of(material.lessons)
         lessons = material.lessons
-        self.untaught = Plan(NOTHING, mixes(len(material.names))[0])
+        self.untaught = Plan(NOTHING, mixes(len(material.names) - 1)[0])
         self._folds = [self._hold_out(fold, queries) for fold, queries in enumerate(split_folds(lessons.queries))]
         self._taught = self._score(lessons.only(sample(lessons.jurors, TAUGHT_SAMPLE)))
         self._protected = self._score(material.protected)
@@ -119,7 +126,7 @@ class Fit:
         found = reword(sample(lessons.jurors, REWORDED_SAMPLE), REWORDED_SAMPLE)
         named = {f"{one.query}\n{at}": one for at, one in enumerate(found)}
         asked = Judgements({name: lessons.grades[one.query] for name, one in named.items()}, {})
-        tables = material.likeness([one.text for one in named.values()])
+        tables = material.likeness([one.text for one in named.values()], again=True)
         pools = {name: material.pools[one.query] for name, one in named.items()}
         return Trial(self._teaching, tables, asked, pools, material.depth)
 
@@ -141,7 +148,7 @@ class Fit:
         return self._populate([plan, *demoting]).choose()
 
     def _groups(self) -> list[tuple[Weights, float]]:
-        return list(product(mixes(len(self._material.names)), KERNELS))
+        return list(product(mixes(len(self._material.names) - 1), KERNELS))
 
     def _worth(self, found: Populations[Plan], plans: Sequence[Plan]) -> float:
         return max((float(found.expected[plan].mean()) for plan in plans if plan in found.expected), default=-np.inf)
@@ -231,9 +238,11 @@ class Fit:
 
 
 def mixes(encoders: int) -> list[Weights]:
-    """How much each encoder's likeness may count: all alike, or one alone."""
-    lone = [tuple(float(one == at) for at in range(encoders)) for one in range(encoders)]
-    return list(dict.fromkeys([even(encoders), *lone]))
+    """How much each measure of likeness may count: one alone, two alike, or all; first, the encoders alike."""
+    measures = encoders + 1
+    parts = [set(some) for count in (1, 2, measures) for some in combinations(range(measures), count)]
+    found = [tuple(float(at in some) / len(some) for at in range(measures)) for some in parts]
+    return list(dict.fromkeys([even(encoders), *found]))
 
 
 def _rough(weights: Weights, kernel: float) -> list[Plan]:

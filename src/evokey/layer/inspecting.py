@@ -14,7 +14,7 @@ from evokey.evolution.ndcg import ndcg
 from evokey.inspect.stats import size
 from evokey.layer.engine import DEPTH, Engine
 from evokey.layer.fitting import NAME
-from evokey.layer.learned import Learned, Near, Scored
+from evokey.layer.learned import Learned, Scored
 from evokey.layer.pools import NAME as ENGINE
 from evokey.layer.scoring import RECALL
 from evokey.ledger.ledger import Ledger
@@ -54,7 +54,7 @@ def explain(
     limited = engine.limits(filters)
     scored = learned.score(near, hits, DEPTH, lambda ids: engine.allow(ids, filters), limited=limited)
     after = learned.rank(near, hits, DEPTH, lambda ids: engine.allow(ids, filters), limited=limited)
-    views = [_view(learned, scored, near, learned.place[id])] if id in learned.place else []
+    views = [_view(learned, scored, learned.place[id])] if id in learned.place else []
     return Explanation(id, lessons, query, before, _rank(after, id), views, **told)
 
 
@@ -62,11 +62,11 @@ def _rank(hits: Sequence[Hit], id: str) -> int | None:
     return next((at for at, hit in enumerate(hits, 1) if hit.id == id), None)
 
 
-def _view(learned: Learned, scored: Scored, near: Near, place: int) -> View:
+def _view(learned: Learned, scored: Scored, place: int) -> View:
     """A document's score, taken apart: shares of the range of the engine's scores."""
     choice, teaching = learned.plan.choice, learned.teaching
     own = teaching.right.texts[teaching.starts[place] : teaching.starts[place + 1]]
-    likeness = near.weighed**choice.kernel
+    likeness = scored.likeness**choice.kernel
     row = (
         choice.step * teaching.pull(choice.spread)[[place]].toarray()[0]
         - choice.demotion * teaching.push[[place]].toarray()[0]
@@ -75,7 +75,7 @@ def _view(learned: Learned, scored: Scored, near: Near, place: int) -> View:
     recalled = RECALL * (float(scored.parts.recall[place]) - (choice.penalty or 0.0) * scored.opening.penalty)
     base, after = float(scored.base[place]), float(scored.after[place])
     best = "taught question" if recalled > base + sum(amounts.values()) else "taught questions together"
-    nearest = int(own[np.argmax(near.weighed[own])]) if len(own) else None
+    nearest = int(own[np.argmax(scored.likeness[own])]) if len(own) else None
     strongest = sorted(amounts, key=lambda text: -abs(amounts[text]))
     return View(
         NAME,

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evokey.layer.engine import DEPTH
-from evokey.layer.likeness import Likeness
-from evokey.layer.scoring import Parts, Plan, Scale, blend, combine, even, gate, weigh
+from evokey.layer.likeness import Likeness, Results
+from evokey.layer.scoring import Parts, Plan, Scale, blend, combine, compare_results, even, gate, weigh
 from evokey.layer.teaching import Teaching
 from evokey.search.gate import FIRST, NEAREST, Opening, open_for
 from evokey.types import Document, Epoch, Hit, Scores, digest
@@ -26,15 +26,18 @@ Leave = Callable[[Sequence[str]], Mapping[str, Document]]
 class Near(NamedTuple):
     """How like a question is to each of the taught ones."""
 
+    query: str
     usual: Scores
     """By all encoders alike, for the gate."""
-    weighed: Scores
-    """By the weights of the plan."""
+    tables: Scores
+    """By each encoder."""
 
 
 class Scored(NamedTuple):
     """The touched documents for one question, by their places."""
 
+    likeness: Scores
+    """Of the taught questions, by the weights of the plan."""
     base: Scores
     after: Scores
     parts: Parts
@@ -60,14 +63,19 @@ class Learned:
         if self.plan.choice.nothing or reach is None:
             return None
         tables = self.likeness.tables([query])
-        usual = blend(tables, even(len(tables)))[0]
+        usual = blend(tables, even(len(tables))[:-1])[0]
         if usual[self.teaching.known.texts].max(initial=0.0) < max(reach.threshold, 1e-9):
             return None
-        return Near(usual, blend(tables, self.plan.weights)[0])
+        return Near(query, usual, tables)
 
     @cached_property
     def place(self) -> Mapping[str, int]:
         return {id: at for at, id in enumerate(self.ids)}
+
+    @cached_property
+    def _learners(self) -> frozenset[int]:
+        """Places of the documents that were right for some question."""
+        return frozenset(self.teaching.right.documents.tolist())
 
     def rank(self, near: Near, hits: Sequence[Hit], k: int, leave: Leave, *, limited: bool) -> list[Hit]:
         """An engine's results with what was learned. near: what compare says; limited: whether the caller may be shown
@@ -100,7 +108,9 @@ class Learned:
             place = self.place.get(hit.id)
             if place is not None:
                 base[place], there[place], speaks[place] = share, True, self._holds(place, hit.document)
-        parts = Parts(*(table[0] for table in weigh(self.teaching, near.weighed[None], choice)))
+        found = Results([hit.id for hit in hits], shares)
+        likeness = blend(self.likeness.with_results([near.query], near.tables, [found]), self.plan.weights)
+        parts = Parts(*(table[0] for table in weigh(self.teaching, likeness, choice)))
         least = float(shares[k - 1]) if len(hits) >= k and not choice.demotion else 0.0
         wanted = self._candidates(parts, there, least)
         wanted += [at for at in self._nearest(near) if limited and not there[at] and at not in wanted]
@@ -110,9 +120,10 @@ class Learned:
         visible[list(added)] = True
         hidden = self._hidden(visible) if limited else ()
         signals = self.teaching.known.signals(near.usual, 1.0, base, shares[:FIRST], hidden)
-        opening = open_for(choice, signals)
+        right = np.array([self.place.get(hit.id, -1) in self._learners for hit in hits], bool)
+        opening = open_for(choice, np.concatenate([signals, compare_results(shares, right)]))
         after = gate(base, combine(base, parts, choice, opening.penalty), opening.share)
-        return Scored(base, np.where(visible & speaks, after, base), parts, opening, added)
+        return Scored(likeness[0], base, np.where(visible & speaks, after, base), parts, opening, added)
 
     def _candidates(self, parts: Parts, there: NDArray[np.bool_], least: float) -> list[int]:
         """Documents that the engine did not return and that may score more than this, the best first."""

@@ -1,15 +1,16 @@
-"""How like two questions are: a cosine for each encoder, from 0 (nothing in common) to 1 (the same question).
+"""How like two questions are: a cosine for each measure, from 0 (nothing in common) to 1 (the same question).
 
-The taught questions are a small collection of their own. A word weighs by how few of them have it.
+The taught questions are a small collection of their own. A word weighs by how few of them have it. Beside the encoders,
+the engine says how like two questions are: by how far it returns the same documents for them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +20,12 @@ from evokey.errors import InvalidSettings
 from evokey.protocols import Bag
 from evokey.search.retriever import remember_taught
 from evokey.types import Scores
+
+
+RESULTS = "engine"
+"""The name of the likeness by what the engine returned."""
+COMPARED = 20
+"""Results of two questions that are compared."""
 
 
 class Measure(Protocol):
@@ -84,22 +91,71 @@ class VectorMeasure:
         return np.asarray(np.clip((vectors @ self._taught.T).astype(np.float64), 0.0, 1.0))
 
 
-class Likeness:
-    """How like questions are to the taught ones, by every encoder."""
+class Results(NamedTuple):
+    """What an engine returned for one question, best first."""
 
-    def __init__(self, measures: Mapping[str, Measure], texts: Sequence[str]) -> None:
-        self.names, self._measures = tuple(measures), tuple(measures.values())
+    documents: Sequence[Hashable]
+    """What names them."""
+    shares: Scores
+    """Their scores, as shares of the range of this list."""
+
+
+class ResultMeasure:
+    """By what the engine returns: the cosine of the squared shares of its first results."""
+
+    def __init__(self, taught: Sequence[Results]) -> None:
+        found = dict.fromkeys(document for one in taught for document in one.documents[:COMPARED])
+        self._columns = {document: column for column, document in enumerate(found)}
+        self._taught = self._matrix(taught).T.tocsr()
+
+    def table(self, asked: Sequence[Results]) -> Scores:
+        return np.asarray(np.clip((self._matrix(asked) @ self._taught).toarray(), 0.0, 1.0))
+
+    def _matrix(self, found: Sequence[Results]) -> sparse.csr_array:
+        """Rows of length 1; documents that were found for no taught question make a question less like all of them."""
+        columns, values, starts = list[int](), list[float](), [0]
+        for one in found:
+            weights = np.asarray(one.shares[:COMPARED]) ** 2
+            weights = weights / max(float(np.linalg.norm(weights)), 1e-12)
+            pairs = zip(one.documents[:COMPARED], weights.tolist(), strict=True)
+            known = [(self._columns[document], weight) for document, weight in pairs if document in self._columns]
+            columns += [column for column, _ in known]
+            values += [weight for _, weight in known]
+            starts.append(len(columns))
+        parts = np.array(values, np.float64), np.array(columns, np.int64), np.array(starts, np.int64)
+        return sparse.csr_array(parts, (len(found), len(self._columns)))
+
+
+class Likeness:
+    """How like questions are to the taught ones, by every encoder and by the engine's results."""
+
+    def __init__(self, measures: Mapping[str, Measure], texts: Sequence[str], results: ResultMeasure | None) -> None:
+        """results: None where they are not asked for."""
+        self.names, self._measures, self._results = tuple(measures), tuple(measures.values()), results
         self._place = {text: column for column, text in enumerate(texts)}
 
     def tables(self, questions: Sequence[str]) -> Scores:
         """Encoders × questions × taught questions. A question that was taught in the same words is as like as can
         be."""
         found = np.array([measure.table(questions) for measure in self._measures])
-        found = found.reshape(len(self._measures), len(questions), len(self._place))
+        return self._mark_same(questions, found.reshape(len(self._measures), len(questions), len(self._place)))
+
+    def with_results(self, questions: Sequence[str], tables: Scores, found: Sequence[Results] | None) -> Scores:
+        """The same, and last the likeness by what the engine returned for the questions; where that is not known, it is
+        what the encoders say together."""
+        if found is None:
+            last = tables.mean(axis=0)
+        elif self._results is None:
+            last = np.zeros(tables.shape[1:])
+        else:
+            last = self._results.table(found)
+        return self._mark_same(questions, np.concatenate([tables, last[None]]))
+
+    def _mark_same(self, questions: Sequence[str], tables: Scores) -> Scores:
         for row, question in enumerate(questions):
             if question in self._place:
-                found[:, row, self._place[question]] = 1.0
-        return found
+                tables[:, row, self._place[question]] = 1.0
+        return tables
 
 
 @dataclass(frozen=True)
@@ -140,5 +196,9 @@ class Comparison:
             self.taught.close()
 
 
-def make_likeness(comparisons: Sequence[Comparison], texts: Sequence[str]) -> Likeness:
-    return Likeness({one.name: one.measure(texts) for one in comparisons}, texts)
+def make_likeness(
+    comparisons: Sequence[Comparison], texts: Sequence[str], results: Sequence[Results] | None = None
+) -> Likeness:
+    """results: what the engine returned for the taught questions, if that is compared, too."""
+    measures = {one.name: one.measure(texts) for one in comparisons}
+    return Likeness(measures, texts, None if results is None else ResultMeasure(results))

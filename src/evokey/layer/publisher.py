@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.policy import Log
 from evokey.evolution.proposing import NO_LESSONS, describe, on_hold
@@ -12,12 +14,12 @@ from evokey.evolution.writing import EpochWriter
 from evokey.layer.engine import DEPTH
 from evokey.layer.fitting import NAME, NOTHING, Fit, Material, mixes
 from evokey.layer.learned import Learned
-from evokey.layer.likeness import Comparison, make_likeness
+from evokey.layer.likeness import COMPARED, RESULTS, Comparison, Results, make_likeness
 from evokey.layer.pools import CONTENT, EnginePools
-from evokey.layer.scoring import Plan
+from evokey.layer.scoring import Plan, Scale
 from evokey.layer.teaching import Teaching
 from evokey.ledger.lessons import Omitted
-from evokey.types import Epoch, EpochReport
+from evokey.types import Epoch, EpochReport, Ranking, Scores
 
 
 @dataclass(frozen=True)
@@ -71,20 +73,33 @@ class LayerPublisher(EpochWriter):
         protected = self.ledger.protected.by_number()
         pools = self.pools.find(list(dict.fromkeys([*lessons.queries, *protected])))
         known = Judgements({query: grades for query, grades in protected.items() if query in pools}, {})
-        likeness = make_likeness(self.comparisons, lessons.judged)
-        return Material(lessons, known, pools, DEPTH, likeness.names, likeness.tables)
+        likeness = make_likeness(self.comparisons, lessons.judged, [_results(pools.get(one)) for one in lessons.judged])
+
+        def compare(queries: Sequence[str], *, again: bool = False) -> Scores:
+            found = None if again else [_results(pools.get(one)) for one in queries]
+            return likeness.with_results(queries, likeness.tables(queries), found)
+
+        return Material(lessons, known, pools, DEPTH, (*likeness.names, RESULTS), compare)
 
     def compose(self, epoch: Epoch) -> Learned:
         """What an epoch has learned."""
         choice = epoch.choice.get(NAME, NOTHING)
         taught = Judgements({}, {}) if choice.nothing else self.read_lessons(epoch.lessons_to, epoch.omitted)
         teaching, names = Teaching.of(taught), [one.name for one in self.comparisons]
-        usual = dict(zip(names, mixes(len(names))[0], strict=True))
-        weights = tuple(epoch.weights.get(name, usual[name]) for name in names)
+        usual = dict(zip([*names, RESULTS], mixes(len(names))[0], strict=True))
+        weights = tuple(epoch.weights.get(name, usual[name]) for name in usual)
         rows = self.ledger.documents.fetch(teaching.documents.tolist())
         ids = tuple(rows[number].id for number in teaching.documents.tolist())
-        likeness = make_likeness(self.comparisons, teaching.texts)
+        results = self._find_results(teaching.texts) if weights[-1] else None
+        likeness = make_likeness(self.comparisons, teaching.texts, results)
         return self.read_texts(Learned(epoch, teaching, ids, (), Plan(choice, weights), likeness))
+
+    def _find_results(self, queries: Sequence[str]) -> list[Results]:
+        """What the engine returned for some questions, by ids."""
+        pools = self.pools.find(queries)
+        rows = self.ledger.documents.fetch({one for pool in pools.values() for one in pool.numbers[:COMPARED].tolist()})
+        found = (_results(pools.get(query)) for query in queries)
+        return [Results([rows[one].id for one in some.documents[:COMPARED]], some.shares[:COMPARED]) for some in found]
 
     def read_texts(self, learned: Learned) -> Learned:
         """The same, with the hashes of texts that documents were last judged with."""
@@ -94,3 +109,10 @@ class LayerPublisher(EpochWriter):
             for number in learned.teaching.documents.tolist()
         )
         return learned if texts == learned.texts else replace(learned, texts=texts)
+
+
+def _results(pool: Ranking | None) -> Results:
+    """By numbers. Nothing where the engine's results are not kept."""
+    if pool is None:
+        return Results((), np.zeros(0))
+    return Results(pool.numbers.tolist(), Scale.of(pool.scores, DEPTH).shares(pool.scores))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evokey.layer.teaching import Teaching
-from evokey.search.gate import SAME
+from evokey.search.gate import FIRST, SAME, SIGNALS
 from evokey.search.overlay import greatest
 from evokey.types import Choice, Scores
 
@@ -28,9 +28,11 @@ RECALL = 2.0
 """What a taught question is worth beside the engine's best result, which is worth 1."""
 LAST = 1e-6
 """What the last result of an engine scores: still more than not being in it."""
+ALL_SIGNALS = SIGNALS + 4
+"""What the gate sees of a question: its likeness to lessons, and what the engine returned (compare_results)."""
 Table = NDArray[Any]
 Weights = tuple[float, ...]
-"""Of the encoders."""
+"""Of the encoders; the last one is that of the engine's results."""
 
 
 class Plan(NamedTuple):
@@ -38,7 +40,7 @@ class Plan(NamedTuple):
 
     choice: Choice
     weights: Weights
-    """The weight of each encoder's likeness."""
+    """The weight of each measure of likeness."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +83,12 @@ class Parts(NamedTuple):
 
 
 def even(encoders: int) -> Weights:
-    """All alike: so the gate compares questions."""
-    return (1 / encoders,) * encoders
+    """All encoders alike, and the engine's results not: so the gate compares questions."""
+    return (1 / encoders,) * encoders + (0.0,)
 
 
 def blend(tables: Scores, weights: Sequence[float]) -> Scores:
-    """Likeness by every encoder (first axis) → one."""
+    """Likeness by every measure (first axis) → one."""
     return np.asarray(np.tensordot(np.asarray(weights), tables, axes=1))
 
 
@@ -106,6 +108,14 @@ def combine(base: Table, parts: Parts, choice: Choice, penalty: Table | float) -
     same = np.clip((parts.recall - SAME) / (1 - SAME), 0.0, 1.0)
     found = np.maximum(found, RECALL * (parts.recall - choice.penalty * penalty))
     return np.asarray(found + (1 - penalty) * (1 + choice.step) * same)
+
+
+def compare_results(shares: Scores, taught: NDArray[np.bool_]) -> Scores:
+    """What the gate sees of an engine's results: how far those that were right for some lesson are ahead of the others,
+    and their part in the first result, the first three and the first ten. A question about something that nobody taught
+    has other documents first."""
+    lead = shares[taught].max(initial=0.0) - shares[~taught].max(initial=0.0)
+    return np.array([lead, *(float(taught[:first].mean()) if len(taught) else 0.0 for first in (1, 3, FIRST))])
 
 
 def gate(base: Table, learned: Table, share: Table | float) -> Table:

@@ -12,9 +12,21 @@ from numpy.typing import NDArray
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.ndcg import CUTOFF, TableNdcg, ideal_dcg
 from evokey.evolution.openings import CrossFitted, Gate
-from evokey.layer.scoring import Parts, Plan, Scale, Weights, blend, combine, even, gate, weigh
+from evokey.layer.scoring import (
+    ALL_SIGNALS,
+    Parts,
+    Plan,
+    Scale,
+    Weights,
+    blend,
+    combine,
+    compare_results,
+    even,
+    gate,
+    weigh,
+)
 from evokey.layer.teaching import Teaching
-from evokey.search.gate import FIRST, SIGNALS, openings, probability
+from evokey.search.gate import FIRST, openings, probability
 from evokey.types import Numbers, Ranking, Scores
 
 
@@ -27,7 +39,7 @@ class Trial:
         pools: Mapping[str, Ranking],
         depth: int,
     ) -> None:
-        """tables: likeness of the questions to the taught ones, by every encoder; pools: what the engine returned for
+        """tables: likeness of the questions to the taught ones, by every measure; pools: what the engine returned for
         each question, out of so many that it was asked for."""
         self._teaching, self._tables, self.judgements = teaching, tables, questions
         self.gate: Gate | CrossFitted | None = None
@@ -46,7 +58,7 @@ class Trial:
         shape = len(self.queries), len(documents)
         self.base, self.relevant = np.zeros(shape), np.zeros(shape)
         self._others, self._gains = np.full((shape[0], CUTOFF), -np.inf), np.zeros((shape[0], CUTOFF))
-        self._first: list[Scores] = []
+        self._found: list[tuple[Numbers, Scores]] = []
         for row, query in enumerate(self.queries):
             pool, grades = pools[query], self.judgements.grades[query]
             shares = Scale.of(pool.scores, depth).shares(pool.scores)
@@ -58,7 +70,7 @@ class Trial:
             self._gains[row, : len(others)] = [grades.get(one, 0.0) for one in pool.numbers[others].tolist()]
             known = np.array([number for number in grades if number in self._place], np.int64)
             self.relevant[row, np.searchsorted(documents, known)] = [grades[one] for one in known.tolist()]
-            self._first.append(shares[:FIRST])
+            self._found.append((pool.numbers, shares))
 
     @cached_property
     def _place(self) -> Mapping[int, int]:
@@ -79,8 +91,8 @@ class Trial:
 
     @cached_property
     def _near(self) -> Scores:
-        """The same, by all encoders alike: so the gate sees it."""
-        return self.likeness(even(len(self._tables)))
+        """The same as the gate sees it."""
+        return self.likeness(even(len(self._tables) - 1))
 
     @property
     def nearest(self) -> Scores:
@@ -119,13 +131,18 @@ class Trial:
     def signals(self, variant: None = None, /, *, as_unrelated: bool = False) -> Scores:
         """What the gate sees of each question."""
         if as_unrelated not in self._signals:
-            known = self._teaching.known
-            found = [
-                known.signals(self._near[row], 1.0, self.base[row], self._first[row], self._own(row, as_unrelated))
-                for row in range(len(self.queries))
-            ]
-            self._signals[as_unrelated] = np.array(found).reshape(-1, SIGNALS)
+            found = [self._read_signals(row, as_unrelated) for row in range(len(self.queries))]
+            self._signals[as_unrelated] = np.array(found).reshape(-1, ALL_SIGNALS)
         return self._signals[as_unrelated]
+
+    def _read_signals(self, row: int, as_unrelated: bool) -> Scores:
+        numbers, shares = self._found[row]
+        known, hidden = self._teaching.known, self._own(row, as_unrelated)
+        near = known.signals(self._near[row], 1.0, self.base[row], shares[:FIRST], hidden)
+        taught = np.isin(numbers, self._teaching.learners)
+        if as_unrelated:
+            taught &= ~np.isin(numbers, list(self.judgements.grades[self.queries[row]]))
+        return np.concatenate([near, compare_results(shares, taught)])
 
     def _own(self, row: int, as_unrelated: bool) -> list[int]:
         """The taught questions about a question's own documents, as places among all."""
