@@ -415,6 +415,8 @@ class Choice:
     """The coefficients of P; with them, the penalty vanishes for a question that was taught in the same words."""
     kernel: float = 1.0
     """Beside a search that is not ours: the likeness of two questions counts by this power."""
+    discount: float = 0.0
+    """Beside a search that is not ours: how much documents lose that it returns for many questions."""
 
     @property
     def lens_id(self) -> tuple[float, float, float] | None:
@@ -443,7 +445,8 @@ class Choice:
 
     @property
     def nothing(self) -> bool:
-        return self.step == self.demotion == 0 and self.penalty is None and self.lens_parameter is None
+        moves = self.step or self.demotion or self.discount
+        return not moves and self.penalty is None and self.lens_parameter is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,19 +15,19 @@ from typing import Protocol
 
 import numpy as np
 
-from evokey.evolution import gating
+from evokey.evolution import gating, guarded
 from evokey.evolution.choosing import FEW_UNRELATED, Populations, join_folds, safe_choices
 from evokey.evolution.crossfit import FOLD_SAMPLE, MIN_CROSSFIT, REWORDED_SAMPLE, TAUGHT_SAMPLE
 from evokey.evolution.evaluation import KEPT_GAIN
 from evokey.evolution.folds import fold_of, sample, split_folds
-from evokey.evolution.guarded import FEW_GATE
 from evokey.evolution.judgements import Judgements
 from evokey.evolution.nearness import SLACK
 from evokey.evolution.openings import Gate
 from evokey.evolution.policy import Proposal
-from evokey.layer.scoring import Plan, Weights, even
+from evokey.layer.scoring import ALL_SIGNALS, Plan, Weights, even
 from evokey.layer.teaching import Teaching
 from evokey.layer.trial import Trial
+from evokey.search.gate import SIGNALS
 from evokey.search.rewording import reword
 from evokey.types import Choice, Quality, Ranking, Reach, Scores
 
@@ -37,13 +37,14 @@ NOTHING = Choice()
 KERNELS = (1.0, 2.0, 4.0)
 SPREAD = 0.5
 STEPS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
-PENALTIES = (1.0, 0.4, 0.2, 0.0)
+DISCOUNTS = (0.0, 0.05, 0.1, 0.2)
+PENALTIES = (1.0, 0.2, 0.0)
 """At a penalty of 1, only a question that is asked in (almost) the same words is found by a taught one."""
 SHARPNESS = (0.0, 1.0, 2.0, 4.0)
 DEMOTIONS = (0.5, 1.0, 2.0)
 GROUPS = 3
 """Ways to weigh likeness (encoders and power) that are tried with everything else."""
-MAX_LOSS, DOUBT = 0.003, 0.25
+MAX_LOSS, DOUBT = 0.006, 0.5
 """The share of their nDCG that unrelated held-out questions may lose, beyond so many standard errors. Of many plans the
 one is chosen that looks best, so that other questions lose more: up to a percent."""
 FINDS_LITTLE = 0.1
@@ -55,6 +56,7 @@ HIGH_QUANTILES = (0.25, 0.5)
 FEW = Choice(spread=SPREAD, step=2.0, penalty=0.1, sharpness=1.0, kernel=2.0)
 """What is learned from too few lessons to cross-validate, if it does no harm."""
 FEW_PENALTIES = (0.2, 0.1, 0.0)
+FEW_GATE = (*guarded.FEW_GATE, *([0.0] * (ALL_SIGNALS - SIGNALS)))
 
 
 class Likeness(Protocol):
@@ -127,7 +129,7 @@ class Fit:
         named = {f"{one.query}\n{at}": one for at, one in enumerate(found)}
         asked = Judgements({name: lessons.grades[one.query] for name, one in named.items()}, {})
         tables = material.likeness([one.text for one in named.values()], again=True)
-        pools = {name: material.pools[one.query] for name, one in named.items()}
+        pools = {**material.pools, **{name: material.pools[one.query] for name, one in named.items()}}
         return Trial(self._teaching, tables, asked, pools, material.depth)
 
     def _score_held_out(self, plans: Sequence[Plan], as_unrelated: bool = False) -> dict[Plan, Scores]:
@@ -136,16 +138,27 @@ class Fit:
     # ---- the choice
 
     def _choose(self) -> Plan:
-        """First how likeness is weighed, by a few choices of everything else; then everything else."""
-        found = self._populate([plan for group in self._groups() for plan in _rough(*group)])
-        worth = {group: self._worth(found, _rough(*group)) for group in self._groups()}
+        """First how much common documents lose, by that alone; then how likeness is weighed, by a few choices of
+        everything else; then everything else."""
+        discount = self._choose_discount()
+        rough = {group: [plan for plan in _rough(*group, discount)] for group in self._groups()}
+        found = self._limit_loss(self._populate([plan for plans in rough.values() for plan in plans]))
+        worth = {group: self._worth(found, plans) for group, plans in rough.items()}
         best = sorted(worth, key=lambda group: -worth[group])[:GROUPS]
-        everything = self._populate([plan for group in best for plan in _whole(*group)])
-        plan = everything.only(lambda plan: self._loss(everything, plan) <= MAX_LOSS).choose()
+        tried = [plan for group in best for one in {0.0, discount} for plan in _whole(*group, one)]
+        plan = self._limit_loss(self._populate(tried)).choose()
         if plan == self.untaught or not len(self._teaching.wrong.texts):
             return plan
         demoting = [plan._replace(choice=replace(plan.choice, demotion=one)) for one in DEMOTIONS]
         return self._populate([plan, *demoting]).choose()
+
+    def _choose_discount(self) -> float:
+        plans = {one: self.untaught._replace(choice=Choice(discount=one)) for one in DISCOUNTS}
+        found = self._populate(list(plans.values()))
+        return max(plans, key=lambda one: float(found.expected[plans[one]].mean()) if plans[one] in found.expected else -np.inf)
+
+    def _limit_loss(self, found: Populations[Plan]) -> Populations[Plan]:
+        return found.only(lambda plan: self._loss(found, plan) <= MAX_LOSS)
 
     def _groups(self) -> list[tuple[Weights, float]]:
         return list(product(mixes(len(self._material.names) - 1), KERNELS))
@@ -154,13 +167,19 @@ class Fit:
         return max((float(found.expected[plan].mean()) for plan in plans if plan in found.expected), default=-np.inf)
 
     def _loss(self, found: Populations[Plan], plan: Plan) -> float:
-        """The share of their nDCG that unrelated held-out questions lose, beyond doubt; 0 where too few say so."""
-        real, before = ~self._related, float(found.held_out[self.untaught].mean())
-        if real.sum() < FEW_UNRELATED or before < FINDS_LITTLE:
+        """The share of their nDCG that unrelated questions lose, beyond doubt: real ones, and simulated ones while
+        these are few."""
+        before, real = float(found.held_out[self.untaught].mean()), ~self._related
+        if before < FINDS_LITTLE:
             return 0.0
-        gains = (found.held_out[plan] - found.held_out[self.untaught])[real]
-        doubt = DOUBT * float(gains.std()) / np.sqrt(len(gains))
-        return float(-(gains.mean() + doubt) / before)
+        trusted = real.sum() / (real.sum() + FEW_UNRELATED)
+        gains = [
+            (trusted, (found.held_out[plan] - found.held_out[self.untaught])[real]),
+            (1 - trusted, found.as_unrelated[plan] - found.as_unrelated[self.untaught]),
+        ]
+        gain = sum(weight * float(one.mean()) for weight, one in gains if weight)
+        error = sum(weight**2 * float(one.var()) / len(one) for weight, one in gains if weight) ** 0.5
+        return -(gain + DOUBT * error) / before
 
     def _populate(self, plans: Sequence[Plan]) -> Populations[Plan]:
         """What each plan means to everybody, without those that make a protected question worse."""
@@ -245,16 +264,17 @@ def mixes(encoders: int) -> list[Weights]:
     return list(dict.fromkeys([even(encoders), *found]))
 
 
-def _rough(weights: Weights, kernel: float) -> list[Plan]:
+def _rough(weights: Weights, kernel: float, discount: float) -> list[Plan]:
+    usual = Choice(SPREAD, penalty=0.2, kernel=kernel, discount=discount)
     return [
-        Plan(Choice(SPREAD, step, penalty=0.2, sharpness=sharp, kernel=kernel), weights)
-        for step, sharp in product((2.0, 8.0), (0.0, 1.0))
+        Plan(replace(usual, step=step, sharpness=sharp), weights) for step, sharp in product((1.0, 8.0), (1.0, 4.0))
     ]
 
 
-def _whole(weights: Weights, kernel: float) -> Iterator[Plan]:
+def _whole(weights: Weights, kernel: float, discount: float) -> Iterator[Plan]:
     for step, penalty, sharpness in product(STEPS, PENALTIES, SHARPNESS):
-        yield Plan(Choice(SPREAD, step, penalty=penalty, sharpness=sharpness, kernel=kernel), weights)
+        choice = Choice(SPREAD, step, penalty=penalty, sharpness=sharpness, kernel=kernel, discount=discount)
+        yield Plan(choice, weights)
 
 
 def _limit(found: Mapping[Plan, Scores], plan: Plan, untaught: Plan, inside: np.ndarray) -> dict[Plan, Scores]:

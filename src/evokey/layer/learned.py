@@ -56,6 +56,8 @@ class Learned:
     """Hashes of their texts as they were taught; empty where no text was known."""
     plan: Plan
     likeness: Likeness
+    common: Mapping[str, float]
+    """How common the engine's results are; documents that are not named are not."""
 
     def compare(self, query: str) -> Near | None:
         """How like a question is to the taught ones; None where it is like none: then the engine answers alone."""
@@ -81,22 +83,22 @@ class Learned:
         """An engine's results with what was learned. near: what compare says; limited: whether the caller may be shown
         less than all. Of equal scores the engine's results come first, in its order; the others by id, whatever was
         heard of first."""
-        scored = self.score(near, hits, k, leave, limited=limited)
-        changed = np.flatnonzero(scored.after != scored.base)
-        if not len(changed):
-            return list(hits[:k])
-        scale, moved = _scale(hits), dict(zip(changed.tolist(), scored.after[changed].tolist(), strict=True))
-        shares, scores = scale.shares([hit.score for hit in hits]), scale.scores(scored.after)
+        scored, scale = self.score(near, hits, k, leave, limited=limited), _scale(hits)
+        shares = scale.shares([hit.score for hit in hits])
+        after = self._discount(hits, shares)
+        for at, hit in enumerate(hits):
+            if hit.id in self.place:
+                after[at] = scored.after[self.place[hit.id]]
+        scores = scale.scores(after)
         ranked: list[tuple[float, int, Hit]] = []
         for at, hit in enumerate(hits):
-            place = self.place.get(hit.id, -1)
-            share = moved.get(place)
-            new = hit if share is None else Hit(hit.id, float(scores[place]), hit.document)
-            ranked.append((-float(shares[at] if share is None else share), at, new))
+            new = hit if after[at] == shares[at] else Hit(hit.id, float(scores[at]), hit.document)
+            ranked.append((-float(after[at]), at, new))
         for place, document in scored.added.items():
-            if scored.after[place] > 0:
-                hit = Hit(document.id, float(scores[place]), document)
-                ranked.append((-float(scored.after[place]), len(hits), hit))
+            share = scored.after[place]
+            if share > 0:
+                hit = Hit(document.id, float(scale.scores(share)), document)
+                ranked.append((-float(share), len(hits), hit))
         return [hit for _, _, hit in sorted(ranked, key=lambda one: (*one[:2], one[2].id))[:k]]
 
     def score(self, near: Near, hits: Sequence[Hit], k: int, leave: Leave, *, limited: bool) -> Scored:
@@ -111,8 +113,10 @@ class Learned:
         found = Results([hit.id for hit in hits], shares)
         likeness = blend(self.likeness.with_results([near.query], near.tables, [found]), self.plan.weights)
         parts = Parts(*(table[0] for table in weigh(self.teaching, likeness, choice)))
-        least = float(shares[k - 1]) if len(hits) >= k and not choice.demotion else 0.0
-        wanted = self._candidates(parts, there, least)
+        discounted = base - choice.discount * self._common
+        bar = len(hits) >= k and not choice.demotion
+        least = max(float(np.sort(self._discount(hits, shares))[-k]), 0.0) if bar else 0.0
+        wanted = self._candidates(discounted, parts, there, least)
         wanted += [at for at in self._nearest(near) if limited and not there[at] and at not in wanted]
         allowed = leave([self.ids[at] for at in wanted])
         added = {self.place[id]: document for id, document in allowed.items()}
@@ -122,12 +126,23 @@ class Learned:
         signals = self.teaching.known.signals(near.usual, 1.0, base, shares[:FIRST], hidden)
         right = np.array([self.place.get(hit.id, -1) in self._learners for hit in hits], bool)
         opening = open_for(choice, np.concatenate([signals, compare_results(shares, right)]))
-        after = gate(base, combine(base, parts, choice, opening.penalty), opening.share)
-        return Scored(likeness[0], base, np.where(visible & speaks, after, base), parts, opening, added)
+        after = gate(discounted, combine(discounted, parts, choice, opening.penalty), opening.share)
+        return Scored(likeness[0], base, np.where(visible & speaks, after, discounted), parts, opening, added)
 
-    def _candidates(self, parts: Parts, there: NDArray[np.bool_], least: float) -> list[int]:
+    def _discount(self, hits: Sequence[Hit], shares: Scores) -> Scores:
+        """The engine's results, less what common ones lose."""
+        if not self.plan.choice.discount:
+            return shares.copy()
+        return shares - self.plan.choice.discount * np.array([self.common.get(hit.id, 0.0) for hit in hits])
+
+    @cached_property
+    def _common(self) -> Scores:
+        """How common the touched documents are."""
+        return np.array([self.common.get(id, 0.0) for id in self.ids])
+
+    def _candidates(self, base: Scores, parts: Parts, there: NDArray[np.bool_], least: float) -> list[int]:
         """Documents that the engine did not return and that may score more than this, the best first."""
-        worth = np.where(there, -np.inf, combine(np.zeros(len(there)), parts, self.plan.choice, 0.0))
+        worth = np.where(there, -np.inf, combine(base, parts, self.plan.choice, 0.0))
         some = np.flatnonzero(worth > least)
         return [int(at) for at in some[np.argsort(-worth[some], kind="stable")[:ADDED]]]
 

@@ -16,7 +16,7 @@ from evokey.layer.fitting import NAME, NOTHING, Fit, Material, mixes
 from evokey.layer.learned import Learned
 from evokey.layer.likeness import COMPARED, RESULTS, Comparison, Results, make_likeness
 from evokey.layer.pools import CONTENT, EnginePools
-from evokey.layer.scoring import Plan, Scale
+from evokey.layer.scoring import Common, Plan, Scale
 from evokey.layer.teaching import Teaching
 from evokey.ledger.lessons import Omitted
 from evokey.types import Epoch, EpochReport, Ranking, Scores
@@ -92,7 +92,8 @@ class LayerPublisher(EpochWriter):
         ids = tuple(rows[number].id for number in teaching.documents.tolist())
         results = self._find_results(teaching.texts) if weights[-1] else None
         likeness = make_likeness(self.comparisons, teaching.texts, results)
-        return self.read_texts(Learned(epoch, teaching, ids, (), Plan(choice, weights), likeness))
+        common = self._find_common(teaching.texts) if choice.discount else {}
+        return self.read_texts(Learned(epoch, teaching, ids, (), Plan(choice, weights), likeness, common))
 
     def _find_results(self, queries: Sequence[str]) -> list[Results]:
         """What the engine returned for some questions, by ids."""
@@ -100,6 +101,13 @@ class LayerPublisher(EpochWriter):
         rows = self.ledger.documents.fetch({one for pool in pools.values() for one in pool.numbers[:COMPARED].tolist()})
         found = (_results(pools.get(query)) for query in queries)
         return [Results([rows[one].id for one in some.documents[:COMPARED]], some.shares[:COMPARED]) for some in found]
+
+    def _find_common(self, queries: Sequence[str]) -> dict[str, float]:
+        """How common the engine's results for some questions are, by ids."""
+        pools = self.pools.find(queries)
+        found = Common.of([pools[query] for query in queries if query in pools], DEPTH)
+        rows = self.ledger.documents.fetch(found.numbers.tolist())
+        return {rows[one].id: weight for one, weight in zip(found.numbers.tolist(), found.weights.tolist(), strict=True)}
 
     def read_texts(self, learned: Learned) -> Learned:
         """The same, with the hashes of texts that documents were last judged with."""

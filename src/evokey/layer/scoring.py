@@ -1,6 +1,7 @@
 """The arithmetic: what a document scores beside an engine, from the engine's results and from what was taught.
 
-    base      the engine's own score, as a share of its range: 1 for its best result, 0 for what it did not return
+    base      the engine's own score, as a share of its range: 1 for its best result, 0 for what it did not return; less
+              μ × how common the document is: what an engine returns for many questions says little about one
     pull      Σ over the document's taught questions of their weight times their likeness to the question
     recall    the largest of these likenesses
     score     the better of  base + λ pull − γ push  and  2 (recall − δ);  what that is above the base counts as far as
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from evokey.layer.teaching import Teaching
 from evokey.search.gate import FIRST, SAME, SIGNALS
 from evokey.search.overlay import greatest
-from evokey.types import Choice, Scores
+from evokey.types import Choice, Numbers, Ranking, Scores
 
 RECALL = 2.0
 """What a taught question is worth beside the engine's best result, which is worth 1."""
@@ -30,6 +31,7 @@ LAST = 1e-6
 """What the last result of an engine scores: still more than not being in it."""
 ALL_SIGNALS = SIGNALS + 4
 """What the gate sees of a question: its likeness to lessons, and what the engine returned (compare_results)."""
+COMMON = 200
 Table = NDArray[Any]
 Weights = tuple[float, ...]
 """Of the encoders; the last one is that of the engine's results."""
@@ -70,6 +72,30 @@ class Scale:
         if self.high <= self.low:
             return np.asarray(self.high + shares - 1)
         return np.asarray(self.low + (shares - LAST) / (1 - LAST) * (self.high - self.low))
+
+
+class Common(NamedTuple):
+    """How common documents are in the engine's results for taught questions: log(1 + 200 × the mean of their shares)."""
+
+    numbers: Numbers
+    """Sorted."""
+    weights: Scores
+
+    @classmethod
+    def of(cls, pools: Sequence[Ranking], depth: int) -> Common:
+        if not pools:
+            return cls(np.zeros(0, np.int64), np.zeros(0))
+        numbers, places = np.unique(np.concatenate([pool.numbers for pool in pools]), return_inverse=True)
+        shares = np.concatenate([Scale.of(pool.scores, depth).shares(pool.scores) for pool in pools])
+        sums = np.bincount(places, shares, minlength=len(numbers))
+        return cls(numbers, np.log1p(COMMON * sums / len(pools)))
+
+    def weigh(self, numbers: Numbers) -> Scores:
+        """0 for those that were never returned."""
+        if not len(self.numbers):
+            return np.zeros(len(numbers))
+        places = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        return np.where(self.numbers[places] == numbers, self.weights[places], 0.0)
 
 
 class Parts(NamedTuple):

@@ -53,6 +53,12 @@ class Teaching:
         return replace(self, right=right, wrong=wrong)
 
     @property
+    def remaining(self) -> list[str]:
+        """The questions that some document was right or wrong for, in alphabetical order."""
+        places = np.unique(np.concatenate([self.right.texts, self.wrong.texts]))
+        return [self.texts[at] for at in places.tolist()]
+
+    @property
     def learners(self) -> Numbers:
         """The documents (numbers) that were right for some question."""
         return self.documents[np.unique(self.right.documents)]

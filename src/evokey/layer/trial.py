@@ -14,6 +14,7 @@ from evokey.evolution.ndcg import CUTOFF, TableNdcg, ideal_dcg
 from evokey.evolution.openings import CrossFitted, Gate
 from evokey.layer.scoring import (
     ALL_SIGNALS,
+    Common,
     Parts,
     Plan,
     Scale,
@@ -43,6 +44,7 @@ class Trial:
         each question, out of so many that it was asked for."""
         self._teaching, self._tables, self.judgements = teaching, tables, questions
         self.gate: Gate | CrossFitted | None = None
+        self._others: dict[float, tuple[Scores, Scores]] = {}
         self._signals: dict[bool, Scores] = {}
         self._prepared: dict[tuple[Weights, float, float], Prepared] = {}
         self._known: dict[tuple[Plan, bool], Scores] = {}
@@ -53,11 +55,14 @@ class Trial:
         return self.judgements.queries
 
     def _read_pools(self, pools: Mapping[str, Ranking], depth: int) -> None:
-        """The engine's shares of the touched documents; and the ten best results that are not touched."""
+        """The engine's shares of the touched documents, and of the others."""
         documents = self._teaching.documents
         shape = len(self.queries), len(documents)
         self.base, self.relevant = np.zeros(shape), np.zeros(shape)
-        self._others, self._gains = np.full((shape[0], CUTOFF), -np.inf), np.zeros((shape[0], CUTOFF))
+        asked = [pools[text] for text in self._teaching.remaining if text in pools]
+        common = Common.of(asked, depth)
+        self.common = np.broadcast_to(common.weigh(documents), shape)
+        self._rest: list[tuple[Scores, Scores, Scores]] = []
         self._found: list[tuple[Numbers, Scores]] = []
         for row, query in enumerate(self.queries):
             pool, grades = pools[query], self.judgements.grades[query]
@@ -65,19 +70,30 @@ class Trial:
             places = np.searchsorted(documents, pool.numbers)
             touched = np.isin(pool.numbers, documents)
             self.base[row, places[touched]] = shares[touched]
-            others = np.flatnonzero(~touched)[:CUTOFF]
-            self._others[row, : len(others)] = shares[others]
-            self._gains[row, : len(others)] = [grades.get(one, 0.0) for one in pool.numbers[others].tolist()]
+            others = pool.numbers[~touched]
+            gains = np.array([grades.get(one, 0.0) for one in others.tolist()])
+            self._rest.append((shares[~touched], common.weigh(others), gains))
             known = np.array([number for number in grades if number in self._place], np.int64)
             self.relevant[row, np.searchsorted(documents, known)] = [grades[one] for one in known.tolist()]
             self._found.append((pool.numbers, shares))
+
+    def find_others(self, discount: float) -> tuple[Scores, Scores]:
+        """The ten best results that are not touched, for each question: their scores and grades."""
+        if discount not in self._others:
+            scores, gains = np.full((len(self.queries), CUTOFF), -np.inf), np.zeros((len(self.queries), CUTOFF))
+            for row, (shares, common, grades) in enumerate(self._rest):
+                found = shares - discount * common
+                best = np.argsort(-found, kind="stable")[:CUTOFF]
+                scores[row, : len(best)], gains[row, : len(best)] = found[best], grades[best]
+            self._others[discount] = scores, gains
+        return self._others[discount]
 
     @cached_property
     def _place(self) -> Mapping[int, int]:
         return {number: at for at, number in enumerate(self._teaching.documents.tolist())}
 
     @cached_property
-    def _ideals(self) -> Scores:
+    def ideals(self) -> Scores:
         return np.array([ideal_dcg(self.judgements.grades[query]) for query in self.queries])
 
     @cached_property
@@ -109,14 +125,16 @@ class Trial:
     def _score(self, plan: Plan, as_unrelated: bool) -> Scores:
         if not len(self.queries):
             return np.zeros(0)
-        known = self._prepare(plan)
+        known, discount = self._prepare(plan), plan.choice.discount
         share, penalty = self._open(plan, as_unrelated)
-        scores = gate(known.base, combine(known.base, known.parts, plan.choice, penalty), share)
+        base = known.base - discount * known.common
+        scores = gate(base, combine(base, known.parts, plan.choice, penalty), share)
         if as_unrelated:
-            scores = np.where(known.relevant > 0, known.base, scores)
+            scores = np.where(known.relevant > 0, base, scores)
         found = known.there & ((scores > 0) | (known.base > 0))
         table = np.where(found, scores, -np.inf)
-        return known.ndcg(np.concatenate([table, self._others], axis=1).astype(np.float32))
+        others, _ = self.find_others(discount)
+        return known.measure(discount)(np.concatenate([table, others], axis=1).astype(np.float32))
 
     def _open(self, plan: Plan, as_unrelated: bool) -> tuple[Scores, Scores]:
         """How far the gate is open for each question, and the share of the penalty that counts: both as columns."""
@@ -160,7 +178,7 @@ class Trial:
 
     def _select(self, parts: Parts) -> Prepared:
         """Only documents that may reach the top ten: the engine's results, and of the others the best by what was
-        taught. Outside of the results all have the same base, so the best ten by pull and by recall are enough."""
+        taught. Outside of the results all have (almost) the same base, so the best ten by pull and by recall are enough."""
         chosen = (self.base > 0) | (self.relevant > 0)
         for table in (parts.pull, parts.recall):
             if table.shape[1] > CUTOFF:
@@ -180,8 +198,16 @@ class Prepared:
         def take(table: Any) -> Any:
             return np.take_along_axis(table, columns, axis=1)
 
-        self.there, self.base, self.relevant = there, take(trial.base), take(trial.relevant)
+        self._trial, self.there, self.base, self.relevant = trial, there, take(trial.base), take(trial.relevant)
+        self.common = take(trial.common)
         push = take(parts.push) if parts.push.shape == parts.pull.shape else parts.push
         self.parts = Parts(take(parts.pull), push, take(parts.recall))
-        gains = np.concatenate([np.where(there, self.relevant, 0.0), trial._gains], axis=1).astype(np.float32)
-        self.ndcg = TableNdcg(gains, trial._ideals)
+        self._measures: dict[float, TableNdcg] = {}
+
+    def measure(self, discount: float) -> TableNdcg:
+        """nDCG@10 of tables of these documents and the best others."""
+        if discount not in self._measures:
+            _, gains = self._trial.find_others(discount)
+            table = np.concatenate([np.where(self.there, self.relevant, 0.0), gains], axis=1)
+            self._measures[discount] = TableNdcg(table.astype(np.float32), self._trial.ideals)
+        return self._measures[discount]
