@@ -44,7 +44,7 @@ SHARPNESS = (0.0, 1.0, 2.0, 4.0)
 DEMOTIONS = (0.5, 1.0, 2.0)
 GROUPS = 3
 """Ways to weigh likeness (encoders and power) that are tried with everything else."""
-MAX_LOSS, DOUBT = 0.006, 0.5
+MAX_LOSS, DOUBT = 0.005, 0.5
 """The share of their nDCG that unrelated held-out questions may lose, beyond so many standard errors. Of many plans the
 one is chosen that looks best, so that other questions lose more: up to a percent."""
 FINDS_LITTLE = 0.1
