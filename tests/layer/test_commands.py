@@ -49,6 +49,12 @@ def test_a_layer_evolves_is_looked_into_and_forgets(folder: Path, questions: lis
     assert run(folder, "protect") == {}
 
 
+def test_evolve_says_in_words_what_likeness_follows(folder: Path) -> None:
+    done = CliRunner().invoke(app, ["evolve", "--at", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert "likeness by bm25" in done.output
+
+
 def test_what_needs_documents_or_the_search_function_says_so(folder: Path) -> None:
     assert "layer beside a search function" in refuse(folder, "search", "a path")
     assert "layer beside a search function" in refuse(folder, "stats", "--learned")

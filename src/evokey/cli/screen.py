@@ -267,10 +267,15 @@ def pool_lines(report: EpochReport) -> Iterator[str]:
         )
 
 
+def _describe_likeness(weights: Mapping[str, float]) -> str:
+    """Beside a search that is not ours: what says how like questions are."""
+    return "likeness by " + ", ".join(f"{name} {weight:.0%}" for name, weight in weights.items() if weight)
+
+
 def choice_lines(report: EpochReport) -> Iterator[str]:
     """How each retriever learned, in words."""
     for name, choice in report.choice.items():
-        parts = [f"weight {report.weights[name]:g}"]
+        parts = [f"weight {report.weights[name]:g}" if name in report.weights else _describe_likeness(report.weights)]
         if choice.step or not choice.demotion:
             parts.append(f"keys move (step {choice.step:g})" if choice.step else "keys stay")
         parts.append(
@@ -283,6 +288,8 @@ def choice_lines(report: EpochReport) -> Iterator[str]:
         if choice.lens_parameter is not None:
             evened = ", directions evened out" if choice.whitening else ""
             parts.append(f"queries are mapped by a lens ({choice.lens_parameter:g}{evened})")
+        if choice.discount:
+            parts.append(f"documents returned for many questions lose ({choice.discount:g})")
         if choice.sharpness:
             parts.append(f"behind a gate (sharpness {choice.sharpness:g})")
         if choice.demotion:

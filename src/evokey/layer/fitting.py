@@ -43,10 +43,10 @@ PENALTIES = (1.0, 0.2, 0.0)
 SHARPNESS = (0.0, 1.0, 2.0, 4.0)
 DEMOTIONS = (0.5, 1.0, 2.0)
 GROUPS = 3
-"""Ways to weigh likeness (encoders and power) that are tried with everything else."""
+"""Ways to weigh likeness (measures and power) that are tried with everything else."""
 MAX_LOSS, DOUBT = 0.005, 0.5
-"""The share of their nDCG that unrelated held-out questions may lose, beyond so many standard errors. Of many plans the
-one is chosen that looks best, so that other questions lose more: up to a percent."""
+"""The share of their nDCG that unrelated questions may lose, beyond so many standard errors. Of many plans the one is
+chosen that looks best, so that other questions lose more: up to a percent."""
 FINDS_LITTLE = 0.1
 """Where the engine's own nDCG is below this, there is little to lose."""
 QUANTILES = (0.0, 0.05, 0.1)
@@ -141,11 +141,11 @@ class Fit:
         """First how much common documents lose, by that alone; then how likeness is weighed, by a few choices of
         everything else; then everything else."""
         discount = self._choose_discount()
-        rough = {group: [plan for plan in _rough(*group, discount)] for group in self._groups()}
+        rough = {group: _rough(*group, discount) for group in self._groups()}
         found = self._limit_loss(self._populate([plan for plans in rough.values() for plan in plans]))
         worth = {group: self._worth(found, plans) for group, plans in rough.items()}
         best = sorted(worth, key=lambda group: -worth[group])[:GROUPS]
-        tried = [plan for group in best for one in {0.0, discount} for plan in _whole(*group, one)]
+        tried = [plan for group in best for one in sorted({0.0, discount}) for plan in _whole(*group, one)]
         plan = self._limit_loss(self._populate(tried)).choose()
         if plan == self.untaught or not len(self._teaching.wrong.texts):
             return plan
@@ -155,7 +155,8 @@ class Fit:
     def _choose_discount(self) -> float:
         plans = {one: self.untaught._replace(choice=Choice(discount=one)) for one in DISCOUNTS}
         found = self._populate(list(plans.values()))
-        return max(plans, key=lambda one: float(found.expected[plans[one]].mean()) if plans[one] in found.expected else -np.inf)
+        worth = {one: self._worth(found, [plan]) for one, plan in plans.items()}
+        return max(worth, key=lambda one: worth[one])
 
     def _limit_loss(self, found: Populations[Plan]) -> Populations[Plan]:
         return found.only(lambda plan: self._loss(found, plan) <= MAX_LOSS)
@@ -179,7 +180,7 @@ class Fit:
         ]
         gain = sum(weight * float(one.mean()) for weight, one in gains if weight)
         error = sum(weight**2 * float(one.var()) / len(one) for weight, one in gains if weight) ** 0.5
-        return -(gain + DOUBT * error) / before
+        return float(-(gain + DOUBT * error) / before)
 
     def _populate(self, plans: Sequence[Plan]) -> Populations[Plan]:
         """What each plan means to everybody, without those that make a protected question worse."""

@@ -7,7 +7,7 @@ the engine says how like two questions are: by how far it returns the same docum
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -20,7 +20,6 @@ from evokey.errors import InvalidSettings
 from evokey.protocols import Bag
 from evokey.search.retriever import remember_taught
 from evokey.types import Scores
-
 
 RESULTS = "engine"
 """The name of the likeness by what the engine returned."""
@@ -94,8 +93,8 @@ class VectorMeasure:
 class Results(NamedTuple):
     """What an engine returned for one question, best first."""
 
-    documents: Sequence[Hashable]
-    """What names them."""
+    documents: Sequence[int | str]
+    """Numbers or ids."""
     shares: Scores
     """Their scores, as shares of the range of this list."""
 

@@ -19,6 +19,7 @@ from evokey.layer.pools import CONTENT, EnginePools
 from evokey.layer.scoring import Common, Plan, Scale
 from evokey.layer.teaching import Teaching
 from evokey.ledger.lessons import Omitted
+from evokey.scoring.block import NO_NUMBERS
 from evokey.types import Epoch, EpochReport, Ranking, Scores
 
 
@@ -99,15 +100,21 @@ class LayerPublisher(EpochWriter):
         """What the engine returned for some questions, by ids."""
         pools = self.pools.find(queries)
         rows = self.ledger.documents.fetch({one for pool in pools.values() for one in pool.numbers[:COMPARED].tolist()})
-        found = (_results(pools.get(query)) for query in queries)
-        return [Results([rows[one].id for one in some.documents[:COMPARED]], some.shares[:COMPARED]) for some in found]
+        found = []
+        for query in queries:
+            pool = pools.get(query, Ranking(NO_NUMBERS, np.zeros(0)))
+            shares = Scale.of(pool.scores, DEPTH).shares(pool.scores)
+            found.append(Results([rows[one].id for one in pool.numbers[:COMPARED].tolist()], shares[:COMPARED]))
+        return found
 
     def _find_common(self, queries: Sequence[str]) -> dict[str, float]:
         """How common the engine's results for some questions are, by ids."""
         pools = self.pools.find(queries)
         found = Common.of([pools[query] for query in queries if query in pools], DEPTH)
         rows = self.ledger.documents.fetch(found.numbers.tolist())
-        return {rows[one].id: weight for one, weight in zip(found.numbers.tolist(), found.weights.tolist(), strict=True)}
+        return {
+            rows[one].id: weight for one, weight in zip(found.numbers.tolist(), found.weights.tolist(), strict=True)
+        }
 
     def read_texts(self, learned: Learned) -> Learned:
         """The same, with the hashes of texts that documents were last judged with."""

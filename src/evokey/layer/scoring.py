@@ -75,7 +75,7 @@ class Scale:
 
 
 class Common(NamedTuple):
-    """How common documents are in the engine's results for taught questions: log(1 + 200 × the mean of their shares)."""
+    """How common documents are in the engine's results for taught questions: log(1 + 200 × their mean share)."""
 
     numbers: Numbers
     """Sorted."""

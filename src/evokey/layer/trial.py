@@ -178,7 +178,7 @@ class Trial:
 
     def _select(self, parts: Parts) -> Prepared:
         """Only documents that may reach the top ten: the engine's results, and of the others the best by what was
-        taught. Outside of the results all have (almost) the same base, so the best ten by pull and by recall are enough."""
+        taught. Outside of the results all have (almost) the same base: the best ten by pull and recall are enough."""
         chosen = (self.base > 0) | (self.relevant > 0)
         for table in (parts.pull, parts.recall):
             if table.shape[1] > CUTOFF:
