@@ -153,10 +153,13 @@ class Fit:
         return self._populate([plan, *demoting]).choose()
 
     def _choose_discount(self) -> float:
-        plans = {one: self.untaught._replace(choice=Choice(discount=one)) for one in DISCOUNTS}
+        plans = {one: self._only_discount(one) for one in DISCOUNTS}
         found = self._populate(list(plans.values()))
         worth = {one: self._worth(found, [plan]) for one, plan in plans.items()}
         return max(worth, key=lambda one: worth[one])
+
+    def _only_discount(self, discount: float) -> Plan:
+        return self.untaught._replace(choice=Choice(discount=discount))
 
     def _limit_loss(self, found: Populations[Plan]) -> Populations[Plan]:
         return found.only(lambda plan: self._loss(found, plan) <= MAX_LOSS)
@@ -168,15 +171,17 @@ class Fit:
         return max((float(found.expected[plan].mean()) for plan in plans if plan in found.expected), default=-np.inf)
 
     def _loss(self, found: Populations[Plan], plan: Plan) -> float:
-        """The share of their nDCG that unrelated questions lose, beyond doubt: real ones, and simulated ones while
-        these are few."""
+        """The share of their nDCG that unrelated questions lose by what was taught, beyond doubt: real ones, and
+        simulated ones while these are few."""
+        apart = self._only_discount(plan.choice.discount)
+        apart = apart if apart in found.held_out else self.untaught
         before, real = float(found.held_out[self.untaught].mean()), ~self._related
         if before < FINDS_LITTLE:
             return 0.0
         trusted = real.sum() / (real.sum() + FEW_UNRELATED)
         gains = [
-            (trusted, (found.held_out[plan] - found.held_out[self.untaught])[real]),
-            (1 - trusted, found.as_unrelated[plan] - found.as_unrelated[self.untaught]),
+            (trusted, (found.held_out[plan] - found.held_out[apart])[real]),
+            (1 - trusted, found.as_unrelated[plan] - found.as_unrelated[apart]),
         ]
         gain = sum(weight * float(one.mean()) for weight, one in gains if weight)
         error = sum(weight**2 * float(one.var()) / len(one) for weight, one in gains if weight) ** 0.5
@@ -184,7 +189,8 @@ class Fit:
 
     def _populate(self, plans: Sequence[Plan]) -> Populations[Plan]:
         """What each plan means to everybody, without those that make a protected question worse."""
-        all_plans = list(dict.fromkeys([self.untaught, *plans]))
+        apart = [self._only_discount(plan.choice.discount) for plan in plans]
+        all_plans = list(dict.fromkeys([self.untaught, *apart, *plans]))
         safe = safe_choices(self._protected.outcomes(all_plans), self.untaught)
         return Populations(
             self._score_held_out(safe),
