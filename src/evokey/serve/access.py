@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -137,7 +137,7 @@ def is_allowed(key: Key, scope: str) -> bool:
     return any(one == scope or scope in IMPLIED.get(one, ()) for one in key.scopes)
 
 
-def require(scope: str, *, whole: bool = False) -> Callable[..., Access]:
+def require(scope: str, *, whole: bool = False) -> Callable[..., Awaitable[Access]]:
     """A dependency: a caller who has this scope in the collection that the path names. whole: and no filter, because
     the route tells of everybody's questions."""
 
