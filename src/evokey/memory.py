@@ -455,7 +455,7 @@ class Memory(Audience):
     def feedback_many(self, lessons: Iterable[Mapping[str, Any]]) -> list[Lesson]:
         """Many verdicts at once, each a mapping of feedback's arguments: all are recorded, or none."""
         with self._write():
-            with self.ledger.write():
+            with self.ledger.write(), self._recorder.pools_together():
                 recorded = [self.feedback(**lesson) for lesson in lessons]
             self._follow_lessons(len(recorded))
         return recorded

@@ -7,14 +7,18 @@ the whole collection: any change of documents makes the pool again. That is done
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from evokey.ledger.documents import Position
 from evokey.ledger.pools import Pool, Pools
+from evokey.protocols import IndexingStore
 from evokey.scoring.block import Keys
 from evokey.search.overlay import UNTAUGHT, Touched
 from evokey.search.retriever import Retriever, search
@@ -24,11 +28,27 @@ POOL_DEPTH = 100
 
 
 def make(retriever: Retriever, query: str, position: Position) -> Pool:
-    question = retriever.lesson(query, {})
+    return make_all(retriever, [query], position)[query]
+
+
+def make_all(retriever: Retriever, queries: Sequence[str], position: Position) -> dict[str, Pool]:
+    """The pools of several queries. Graphs are asked by as many threads as there are processors."""
+    questions = [retriever.lesson(query, {}) for query in queries]
+    threads = (os.cpu_count() or 1) if isinstance(retriever.store, IndexingStore) else 1
+    if min(threads, len(queries)) > 1:
+        with ThreadPoolExecutor(threads) as pool:
+            rankings = list(pool.map(partial(_rank, retriever), questions))
+    else:
+        rankings = [_rank(retriever, question) for question in questions]
+    found = zip(queries, rankings, strict=True)
+    return {query: Pool(ranking, position.newest, position.removals) for query, ranking in found}
+
+
+def _rank(retriever: Retriever, question: Any) -> Ranking:
     ranking = search(retriever, question, POOL_DEPTH, UNTAUGHT)
     if not retriever.store.exact and not getattr(retriever.store, "rescores", False):
         (ranking,) = rescore(retriever.base.fetch(ranking.numbers), [question])
-    return Pool(ranking, position.newest, position.removals)
+    return ranking
 
 
 def rescore(keys: Keys, questions: Sequence[Any]) -> list[Ranking]:

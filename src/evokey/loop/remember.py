@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from evokey import checks
@@ -64,6 +65,8 @@ class Recorder:
     policy: Policy
     expanding: Callable[[], Expanding]
     now: Callable[[], float]
+    _waiting: list[list[str]] = field(default_factory=list, init=False)
+    """Queries whose pools are to be made at the end of a transaction."""
 
     def record(self, said: Feedback) -> Lesson:
         """Write a lesson, all that goes with it, and the pools of its query, in one transaction."""
@@ -81,9 +84,25 @@ class Recorder:
             self.expanding().check_intent(said.query, public)
             self.index.remember()
             keep_traffic(self.index, ledger)
-            for one in self.index.retrievers:
-                ledger.pools.put(one.key_space, {said.query: pools.make(one, said.query, self.index.position)})
+            if self._waiting:
+                self._waiting[-1].append(said.query)
+            else:
+                self._make_pools([said.query])
         return lesson
+
+    @contextmanager
+    def pools_together(self) -> Iterator[None]:
+        """Inside a transaction: pools wait until all its lessons are written, and are made side by side."""
+        self._waiting.append([])
+        try:
+            yield
+            self._make_pools(list(dict.fromkeys(self._waiting[-1])))
+        finally:
+            self._waiting.pop()
+
+    def _make_pools(self, queries: Sequence[str]) -> None:
+        for one in self.index.retrievers:
+            self.ledger.pools.put(one.key_space, pools.make_all(one, queries, self.index.position))
 
     def name_passages(self, said: Feedback) -> Feedback:
         """The same, where "guide.md#install" names a passage of a document: an exact id of a document goes first."""
