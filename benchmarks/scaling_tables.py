@@ -55,12 +55,29 @@ def million() -> str:
     return table(["", "width", "recall@10", "p50 ms", "p99 ms"], rows)
 
 
+def million_peers() -> str:
+    """Of a run on a busier machine, in which pgvector was asked in turns with the store."""
+    searched = read("million-busy.json")["search"]
+    widths = {
+        "faiss": searched["width"],
+        "evokey": searched["width"],
+        "pgvector": searched["widths"]["pgvector"]["width"],
+    }
+    rows = [
+        [name, str(width), f"{searched['recall'][name]:.3f}", f"{searched['seconds'][name]['p50_ms']:.1f}",
+         f"{searched['seconds'][name]['p50_ms'] / searched['seconds']['faiss']['p50_ms']:.2f}"]
+        for name, width in widths.items()
+    ]  # fmt: skip
+    return table(["", "width", "recall@10", "p50 ms", "times faiss"], rows)
+
+
 def million_builds() -> str:
-    found = read("million.json")
-    fill, rows = found["fill"], list[list[str]]()
-    rows.append(["evokey, documents and ledger included", *_built(fill, fill["until_graph_seconds"], fill["keys_mb"])])
-    for name in ("usearch", "pgvector"):
-        if found.get(name, {}).get("done"):
+    rows = list[list[str]]()
+    for found in (read("million.json"), read("million-busy.json")):
+        fill = found["fill"]
+        built = _built(fill, fill["until_graph_seconds"], fill["keys_mb"])
+        rows.append([f"evokey, documents and ledger included, load {fill['load_before']:.0f}", *built])
+        for name in [one for one in ("usearch", "pgvector") if found.get(one, {}).get("done")]:
             one = found[name]
             whole = {"rows": found["documents"], **one}
             rows.append([name, *_built(whole, one["build_seconds"] + one.get("copy_seconds", 0), one["disk_mb"])])
@@ -148,6 +165,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "million": million,
     "million_costs": million_costs,
     "million_builds": million_builds,
+    "million_peers": million_peers,
     "overlay_growth": overlay_growth,
     "propagation": propagation,
 }

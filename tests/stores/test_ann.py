@@ -336,3 +336,21 @@ def test_a_disk_that_is_full_leaves_the_keys_as_they_are(
 def test_wrong_options_are_named(opened: Opener, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidSettings, match="store 'ann' takes"):
         opened("kb", encoder="given", store={"name": "ann", **options})
+
+
+def test_lessons_that_come_together_have_the_pools_that_they_have_one_by_one(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    one_by_one, together = fill(opened, "one by one", count=3_000), fill(opened, "together", count=3_000)
+    lessons = [{"query": f"question {n % 20}", "relevant": [f"d{n}"], "vector": ASKED[n % 20]} for n in range(25)]
+    for memory in (one_by_one, together):
+        memory.save()
+    for lesson in lessons:
+        one_by_one.feedback(**lesson)
+    together.feedback_many(lessons)
+    pools = [memory.ledger.pools.get("given") for memory in (one_by_one, together)]
+    assert pools[0].keys() == pools[1].keys() and len(pools[1]) == 20
+    for query, pool in pools[0].items():
+        assert pool.ranking.numbers.tolist() == pools[1][query].ranking.numbers.tolist()
+        assert pool.ranking.scores.tolist() == pools[1][query].ranking.scores.tolist()
