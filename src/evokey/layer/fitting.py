@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from evokey.evolution import gating, guarded
-from evokey.evolution.choosing import Populations, join_folds, safe_choices
+from evokey.evolution.choosing import FEW_UNRELATED, Populations, join_folds, safe_choices
 from evokey.evolution.crossfit import FOLD_SAMPLE, MIN_CROSSFIT, REWORDED_SAMPLE, TAUGHT_SAMPLE
 from evokey.evolution.evaluation import KEPT_GAIN
 from evokey.evolution.folds import fold_of, sample, split_folds
@@ -174,12 +174,12 @@ class Fit:
         return max((float(found.expected[plan].mean()) for plan in plans if plan in found.expected), default=-np.inf)
 
     def _loss(self, found: Populations[Plan], plan: Plan) -> float:
-        """The share of their nDCG that unrelated questions lose by what was taught, beyond doubt: real ones, and
-        simulated ones while these are few."""
+        """The share of their nDCG that unrelated questions lose by what was taught, beyond doubt; 0 where too few say
+        so. Beside real ones, simulated ones count a little."""
         apart = self._only_discount(plan.choice.discount)
         apart = apart if apart in found.held_out else self.untaught
         before, real = float(found.held_out[self.untaught].mean()), ~self._related
-        if before < FINDS_LITTLE:
+        if real.sum() < FEW_UNRELATED or before < FINDS_LITTLE:
             return 0.0
         trusted = real.sum() / (real.sum() + FEW_REAL)
         gains = [
