@@ -149,7 +149,9 @@ def test_a_service_that_is_stopped_loses_nothing_that_it_acknowledged(tmp_path: 
             threads = [threading.Thread(target=teach, args=(url, name, taught, shown)) for name in "abcd"]
             for thread in threads:
                 thread.start()
-            time.sleep(1.0)
+            deadline = time.monotonic() + 60
+            while len(taught) <= 10 and time.monotonic() < deadline:
+                time.sleep(0.05)
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) in (0, -signal.SIGTERM)
             for thread in threads:
