@@ -30,7 +30,9 @@ def build_usearch(file: Path, vectors: Any, start: int, end: int) -> dict[str, A
         some = np.array(vectors[at : min(at + BATCH, end)])
         index.add(np.arange(at, at + len(some)), some, threads=1)
     seconds = {"build_seconds": time.perf_counter() - began, "build_processor_seconds": time.process_time() - busy}
-    index.save(str(file))
+    making = file.with_suffix(".tmp")
+    index.save(str(making))
+    making.replace(file)  # a step that is stopped leaves what the step before has made
     return seconds
 
 
