@@ -152,6 +152,26 @@ def confirmation() -> str:
     return table(head, lines)
 
 
+def seeds() -> str:
+    """The version now under five seeds: means by kind of retriever, and where unrelated questions are many."""
+    lines = []
+    for protocol in ("holdout", "once"):
+        found = rows(protocol, "seeds.json")
+        for kind, belongs in KINDS.items():
+            sides = [one["now"] for one in found if belongs(one)]
+            if sides and (protocol == "holdout" or "without" not in kind):
+                lines.append([protocol, f"*{kind}*, mean", *describe(sides)[1:6]])
+    for one in rows("holdout", "seeds.json"):
+        side = one["now"]["unrelated"]
+        if side and side["pairs"] >= ENOUGH and side["ndcg"][0] > 0.1:
+            taught = f"{one['now']['taught']['ndcg'][1]:.3f}"
+            figures = [change(one["now"]["tested"]), change(side), "", f"{side['pairs']} questions", taught]
+            lines.append([one["set"], one["encoder"], *figures])
+    head = ["protocol or set", "retriever", "tested questions", "unrelated", "worst", "interval wholly below -1%",
+            "taught"]  # fmt: skip
+    return table(head, lines)
+
+
 def _mean(found: Iterable[Mapping[str, Any] | None]) -> str:
     known = [one["change"][0] for one in found if one and one["change"] and one["ndcg"][0] > 0.1]
     return f"{fmean(known):+.1%}" if known else ""
@@ -165,4 +185,5 @@ TABLES = {
     "once": once,
     "once_hybrid": once_hybrid,
     "confirmation": confirmation,
+    "nobody_seeds": seeds,
 }

@@ -102,6 +102,7 @@ SCRIPTS: dict[str, list[tuple[str, str, str]]] = {
     "languages": [("languages.py", "", "")],
     "unrelated": [("unrelated.py", SETS, "")],
     "nobody": [("nobody.py", ".", "")],
+    "seeds": [("nobody.py", ".", "--protocol holdout once --seeds 0 1 2 3 4")],
     "confirmation": [("nobody.py", ".", f"--protocol holdout --seeds {NEW_SEEDS} --now bench-output/confirmation")],
     "attacks": [("attacks.py", "scifact cranfield nfcorpus locomo10", "")],
     "expansion": [("expansion.py", "scifact nfcorpus", "")],
