@@ -117,10 +117,11 @@ class Scorer:
     untaught = Plan((Choice(),), (1.0,))
     plan = Plan((Choice(step=1.0),), (1.0,))
     nearness, thresholds, low_thresholds = object(), (EVERY_QUESTION, 0.2, 0.3, 0.6, 0.95), (0.2, 0.3)
-    untouched, newer = 1.0, None
+    newer = None
 
     def __init__(self, related: list[tuple[float, float]], unrelated: list[tuple[float, float]]) -> None:
         """Pairs of a nearness and what the plan brings."""
+        self.untouched = 1.0
         self.related = np.arange(len(related) + len(unrelated)) < len(related)
         near, gain = (np.array(one) for one in zip(*related, *unrelated, strict=True))
         self._near, self._gain = near.astype(np.float32), gain
@@ -154,5 +155,8 @@ def test_a_reach_does_not_take_from_unrelated_queries_what_they_gain() -> None:
     assert Scorer(related, [(0.4, -0.05)] * 10 + [(0.8, 0.1)] * 10).narrow() == 0.6
 
 
-def test_no_plan_acts_on_questions_farther_than_almost_all_taught_queries_are_from_each_other() -> None:
-    assert Scorer([(0.1, 0.2)] * 20, [(0.1, 0.2)] * 20).narrow() == 0.2
+def test_where_most_documents_learned_nothing_no_plan_acts_on_questions_farther_than_taught_ones_are() -> None:
+    everywhere = Scorer([(0.1, 0.2)] * 20, [(0.1, 0.2)] * 20)
+    assert everywhere.narrow() == 0.2
+    everywhere.untouched = 0.1
+    assert everywhere.narrow() == EVERY_QUESTION

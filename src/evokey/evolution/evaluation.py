@@ -18,6 +18,8 @@ from evokey.types import Quality
 
 KEPT_GAIN = 0.95
 """The share of the held-out gain that must be kept when a plan is limited to fewer questions."""
+MOST = 0.5
+"""The share of documents that learned nothing from which on most of what people may ask is about something else."""
 MAX_LOSS = 0.005
 """What unrelated questions may lose of their untaught results (nDCG@10)."""
 
@@ -85,9 +87,9 @@ class Evaluation:
 
     def narrow(self, plan: Plan) -> Plan:
         """The same plan, acting on as few questions as possible while most of its gain is kept: for held-out queries,
-        and for these with what unrelated ones lose. In any case it does not act on questions that are farther than
-        almost all taught ones are from each other: nothing is known of these. Taught questions kept as keys that bring
-        nobody anything act near taught queries anyway."""
+        and for these with what unrelated ones lose. Where most documents learned nothing, it does not act on questions
+        that are farther than almost all taught ones are from each other: nothing is known of these. Taught questions
+        kept as keys that bring nobody anything act near taught queries anyway."""
         thresholds = (one for one in self._scorer.thresholds[:-1] if one > plan.threshold)
         narrower = [plan._replace(threshold=threshold) for threshold in thresholds]
         known = self._populate([plan, *narrower])
@@ -100,7 +102,7 @@ class Evaluation:
             return plan
 
         def keeps_enough(one: Plan) -> bool:
-            if one.threshold == self._scorer.low_thresholds[0]:
+            if one.threshold == self._scorer.low_thresholds[0] and self._scorer.untouched >= MOST:
                 return self._is_safe(one)
             enough = gain[one] >= KEPT_GAIN * max(gain[plan], 0.0)
             return enough and worth[one] >= min(KEPT_GAIN * worth[plan], worth[plan]) and self._is_safe(one)
