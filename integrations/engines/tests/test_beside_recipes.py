@@ -189,10 +189,10 @@ def test_of_a_faiss_index_by_distance_the_score_is_the_negative() -> None:
 def test_what_was_taught_is_found_and_forgotten_again(attached: Attached, world: World, layer: evokey.Layer) -> None:
     questions = attached.questions(world)
     untaught = [pairs(layer.search(one.text, DEPTH)) for one in questions]
-    before = [found_first(layer, questions, group) for group in run.GROUPS[:2]]
+    before = [measure(layer, questions, group) for group in run.GROUPS[:2]]
     taught = teach(layer, questions)
     assert layer.evolve().published
-    after = [found_first(layer, questions, group) for group in run.GROUPS[:2]]
+    after = [measure(layer, questions, group) for group in run.GROUPS[:2]]
     assert after[0] >= max(0.9, before[0] + 0.1)
     assert after[1] > before[1], "wordings that nobody taught"
     assert all(hit.document.text for one in taught for hit in layer.search(one.text, DEPTH))
@@ -232,9 +232,10 @@ def test_a_recipe_runs_as_a_program(attached: Attached, world: World, tmp_path: 
     assert [line.split()[1] for line in done.stdout.splitlines()] == expected
 
 
-def found_first(layer: evokey.Layer, questions: Sequence[run.Question], group: str) -> float:
-    """The share of these questions whose first hit is right."""
-    return float(np.mean([layer.search(o.text, 1)[0].id in o.relevant for o in questions if o.group == group]))
+def measure(layer: evokey.Layer, questions: Sequence[run.Question], group: str) -> float:
+    """nDCG@10 of these questions."""
+    own = [one for one in questions if one.group == group]
+    return float(np.mean([run.quality(ids(layer.search(one.text, DEPTH)), one.relevant) for one in own]))
 
 
 def identify(found: Sequence[dict[str, Any]]) -> set[str]:
