@@ -75,6 +75,9 @@ attacks: $(VENV)/dev  ## Attack a memory by feedback alone (docs/voices.md); mak
 shared-load: $(VENV)/dev  ## Search and teach one PostgreSQL memory from six processes, one killed every minute; makes benchmarks/results/shared.json (11 minutes)
 	@$(BIN)/python benchmarks/shared.py
 
+milvus-kills: $(VENV)/dev  ## Kill a Milvus server in the middle of an upsert, an evolve and a migration, and start it again (10 minutes)
+	@EVOKEY_MILVUS_KILLS=1 $(BIN)/python -m pytest tests/faults/test_milvus_killed.py
+
 engines: $(VENV)/dev  ## The learning story on SciFact on every engine; makes benchmarks/results/engines.json (minutes; needs the data sets in ../shared/data)
 	@$(BIN)/python benchmarks/engines.py
 
@@ -112,4 +115,4 @@ bench: $(VENV)/dev  ## Make benchmarks/results again, and the tables of README a
 clean:  ## Remove what was made
 	rm -rf $(VENV) dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo console test faults forget-check attacks fuzz-files fuzz-http ratings comparing load filters seeding imports lint package newcomer pythons dist site bench clean shared-load engines
+.PHONY: milvus-kills help demo console test faults forget-check attacks fuzz-files fuzz-http ratings comparing load filters seeding imports lint package newcomer pythons dist site bench clean shared-load engines

@@ -1,7 +1,10 @@
-"""The Milvus server is killed in the middle of what a memory does, and started again: the memory is whole."""
+"""The Milvus server is killed in the middle of what a memory does, and started again: the memory is whole.
+
+Each start takes half a minute or more, so these run by `make milvus-kills`."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +22,8 @@ from evokey.inspect import migrate as migrate_
 from evokey.inspect.migrate import migrate
 from evokey.stores.milvus import MilvusStore
 from evokey.stores.milvus_shelf import MilvusShelf
+
+pytestmark = pytest.mark.skipif("EVOKEY_MILVUS_KILLS" not in os.environ, reason="takes minutes: make milvus-kills")
 
 
 @pytest.fixture(scope="module")
