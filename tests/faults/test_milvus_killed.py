@@ -26,10 +26,10 @@ from evokey.stores.milvus_shelf import MilvusShelf
 pytestmark = pytest.mark.skipif("EVOKEY_MILVUS_KILLS" not in os.environ, reason="takes minutes: make milvus-kills")
 
 
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProcess]:
-    """A server of its own: it is killed."""
-    with MilvusProcess(tmp_path_factory.mktemp("milvus")) as process:
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[MilvusProcess]:
+    """A server of its own: it is killed. One that was killed again and again may not come back in time."""
+    with MilvusProcess(tmp_path / "milvus") as process:
         yield process
 
 
