@@ -101,6 +101,7 @@ SCRIPTS: dict[str, list[tuple[str, str, str]]] = {
     "grid": [("grid.py", "nfcorpus scifact cranfield", f"--encoder bm25 wordllama {MINILM}")],
     "languages": [("languages.py", "", "")],
     "unrelated": [("unrelated.py", SETS, "")],
+    "pairs": [("unrelated.py", SETS, "--protocol pair --traffic none")],
     "nobody": [("nobody.py", ".", "")],
     "seeds": [("nobody.py", ".", "--protocol holdout once --seeds 0 1 2 3 4")],
     "confirmation": [("nobody.py", ".", f"--protocol holdout --seeds {NEW_SEEDS} --now bench-output/confirmation")],

@@ -290,6 +290,31 @@ def unrelated_means() -> str:
     return table(head, rows)
 
 
+def unrelated_newest() -> str:
+    """Pairs without traffic, by the newest version and the one of the tables beside, over the runs that both have."""
+    newest, earlier = read("pairs.json"), read("unrelated.json")
+    rows = []
+    for name, runs in (("16 November", earlier), ("20 November", newest)):
+        losses = {key: _change_of(runs[key]["unrelated"]) for key in newest if key in earlier}
+        gains = [fmean(runs[key][group][1] - runs[key][group][0] for key in losses) for group in ("related", "taught")]
+        first, second = sorted(losses, key=lambda key: losses[key])[:2]
+        worst = ", ".join(f"{losses[key]:+.1%} ({key.split()[1]})" for key in (first, second))
+        below = str(sum(loss < -0.01 for loss in losses.values()))
+        rows.append(
+            [
+                name,
+                str(len(losses)),
+                *(f"{gain:+.3f}" for gain in gains),
+                f"{fmean(losses.values()):+.1%}",
+                worst,
+                below,
+            ]
+        )
+    head = ["version of", "runs", "gain on related questions", "on taught ones", "unrelated ones, mean", "worst two",
+            "runs below −1 %"]  # fmt: skip
+    return table(head, rows)
+
+
 def _change_of(pair: Sequence[float]) -> float:
     return pair[1] / pair[0] - 1 if pair[0] else 0.0
 
@@ -314,6 +339,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "exploration": exploration,
     "watching": watching,
     "unrelated_means": unrelated_means,
+    "unrelated_newest": unrelated_newest,
     "unrelated_all": unrelated_all,
     "unrelated_pairs": unrelated_pairs,
     "unrelated_others": unrelated_others,
